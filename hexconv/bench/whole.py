@@ -20,7 +20,6 @@ from hexconv.bench.journaled import Counted, Runs
 from hexconv.bench.kept import keep, named
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported, import_model
-from hexconv.model.imported import limited
 from hexconv.run.given import Given
 from hexconv.search import Question, plan_chain
 from hexconv.spec import Case, Plan
@@ -106,7 +105,7 @@ def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[
     question = Question(LIMIT_BYTES, "latency", Plan(storage="vtcm"), target="hexagon")
     for index, found in enumerate(imported.cases):
         weights = imported.weights(index)
-        planned = plan_chain(limited(found, weights), question)
+        planned = plan_chain(found, question)
         if (cut := planned.cuts.best) is None:
             raise Unsupported(
                 f"{path}: {found.name}: no plan fits {LIMIT_BYTES} bytes of VTCM; hexconv best says what would"

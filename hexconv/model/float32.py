@@ -52,7 +52,7 @@ class NearHalves:
 
     def apart(self, by: Requantize) -> int:
         """Count the sums whose results differ from ONNX Runtime's."""
-        return int(np.count_nonzero(_rounded(self.sums * self.multipliers, by) != self._in_float32))
+        return int(np.count_nonzero(rounded(self.sums * self.multipliers, by) != self._in_float32))
 
     @property
     def _in_float32(self) -> Array:
@@ -117,7 +117,7 @@ def _served(unit: Unit, places: list[int]) -> Iterator[Unit]:
             yield found
 
 
-def _rounded(product: Array, by: Requantize) -> Array:
+def rounded(product: Array, by: Requantize) -> Array:
     """Round exact products half to even, after they are rounded to the stated binary places."""
     assert isinstance(by.shift, int)
     bits = FRACTION_BITS - by.shift

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from hexconv.model.load import Shapes, load_model
 from hexconv.model.manifest import ChainEntry, Manifest
 from hexconv.model.refused import Refused
 from hexconv.model.requantize import ROUNDING
+from hexconv.model.sum_limits import settled_weights
 from hexconv.model.unfused import unfused_operators
 from hexconv.model.units import convs_inside, convs_of
 from hexconv.spec import Case
 from hexconv.spec.names import bias_name, filter_name
-from hexconv.spec.weights import with_limits
 
 NAME_LENGTH = 48
 SHOWN_NAMES = 3
@@ -53,7 +53,7 @@ class Imported:
         arrays: dict[str, Array] = {}
         for number, unit in enumerate(self.runs[index].units, 1):
             try:
-                folded = unit.weights.folded(self.graph)
+                folded = settled_weights(self.graph, unit)
             except Refused as refusal:
                 what = f"{self.network.model}: {unit.node.name}: {refusal}"
                 raise InputError.because(what, "give it finite, readable weights") from None
@@ -62,13 +62,6 @@ class Imported:
                 arrays[bias_name(number)] = folded.bias
             arrays |= {f"{what}{number}": vector for what, vector in folded.vectors.items()}
         return arrays
-
-
-def limited(case: Case, weights: Mapping[str, Array]) -> Case:
-    """The case with each conv stating how large its sums and bias get with these weights (`hexconv.spec.weights`)."""
-    numbers = range(1, len(case.chain.conv) + 1)
-    filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
-    return replace(case, chain=with_limits(case.chain, filters, biases, weights))
 
 
 def import_model(path: Path, shapes: Shapes | None = None) -> Imported:

@@ -16,6 +16,7 @@ from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
+from hexconv.model.sum_limits import limited
 from hexconv.model.unit import Unit
 from hexconv.model.unknown import optimised, unknown
 from hexconv.spec import Case
@@ -37,7 +38,7 @@ def convs_of(graph: Graph) -> Convs:
         if not is_conv(node):
             continue
         try:
-            units.append(_checked(graph, with_table(graph, _unit(graph, node))))
+            units.append(limited(graph, _checked(graph, with_table(graph, _unit(graph, node)))))
         except Refused as refusal:
             not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))
     return Convs(tuple(units), tuple(not_taken))

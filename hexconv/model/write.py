@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hexconv.model.imported import Imported, limited
+from hexconv.model.imported import Imported
 from hexconv.model.manifest import MANIFEST, Manifest
 from hexconv.written import whole_folder
 
@@ -18,7 +18,7 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
     Args:
         imported: the imported model.
         folder: where to write.
-        weights: whether to write `CASE.npz` too; integer cases then state how far the sums of these weights go.
+        weights: whether to write `CASE.npz` too.
 
     Raises:
         NotWritten: the folder can't be written to.
@@ -29,9 +29,7 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
     arrays = {f"{case.name}.npz": index for index, case in enumerate(imported.cases)} if weights else {}
     with whole_folder(folder) as made:
         for name, index in arrays.items():
-            case, folded = imported.cases[index], imported.weights(index)
-            np.savez(made / name, allow_pickle=False, **folded)
-            texts[f"{case.name}.toml"] = limited(case, folded).to_toml()
+            np.savez(made / name, allow_pickle=False, **imported.weights(index))
         for name, text in texts.items():
             (made / name).write_text(text, encoding="utf-8")
         stale = _earlier(folder) - texts.keys() - arrays.keys()

@@ -78,7 +78,8 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     fan-in where signs are random, and the fan-in where all signs may agree.
 
     Filters with a limit on their sums (`filter_l1`) keep to it, and mostly come near it; the bias of each channel keeps
-    to what its filter leaves of a `sum_limit`. The vectors of requantisations are always random (`hexconv.run.vectors`).
+    to what its filter leaves of a `sum_limit`. The vectors of requantisations are always random
+    (`hexconv.run.vectors`).
 
     Args:
         chain: the chain whose tensors are made.

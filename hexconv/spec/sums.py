@@ -281,9 +281,7 @@ def _shifted_by_channel(total: Step, how: FixedPoint, multiplier: int, half: int
 
 
 def _shifted_by_channel_saturating(total: Step, how: FixedPoint, multiplier: int, half: int) -> list[Step]:
-    """Return the same steps where doubling saturates, and channels that have a shift are shifted by 1 less.
-
-    """
+    """Return the same steps where doubling saturates, and channels that have a shift are shifted by 1 less."""
     if how.rounds_once:
         doubled = total.then("doubled", lambda value: _saturated(2 * value, 32))
         steps = [doubled, doubled.then("high half", lambda value: value * multiplier >> 31)]

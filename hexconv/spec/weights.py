@@ -86,7 +86,8 @@ def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array
     """Refuse weights of an integer chain beyond what it states, or beyond what int32 leaves where it states nothing.
 
     Raises:
-        InputError: a filter above its conv's `filter_l1`, a bias above its `bias_limit`, or a sum above its `sum_limit`.
+        InputError: a filter beyond the `filter_l1` of its conv, a bias beyond its `bias_limit`, or a sum beyond its
+            `sum_limit`.
     """
     if chain.is_integer:
         for index, (filter, bias) in enumerate(zip(filters, biases, strict=True)):

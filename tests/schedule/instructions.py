@@ -6,6 +6,7 @@ from hexconv.compute.reference import Array
 from hexconv.spec.narrowing import FixedPoint, Shifts
 from hexconv.spec.requantize import LARGEST_MULTIPLIER
 
+WORDS = (-(2**31), 2**31 - 1)
 HALFWORDS = (-(2**15), 2**15 - 1)
 
 
@@ -17,14 +18,17 @@ def words(sums: Array, how: Shifts | FixedPoint) -> dict[str, Array]:
         return {"with offset": sums, "rounded": sums + ((1 << how.first) >> 1 if how.rounds else 0)}
     multiplier, half = how.multiplier or LARGEST_MULTIPLIER, 0 if how.rounds_once and how.shift != 0 else 1 << 30
     steps, value = {"with offset": sums}, sums
+    held = np.clip if how.doubles_saturating else lambda doubled, *_: doubled
     if how.shift is None and how.rounds_once:
-        value = steps["doubled"] = 2 * value
+        value = steps["doubled"] = held(2 * value, *WORDS)
     if how.lift:
         value = steps["lifted"] = value << how.lift
     value = steps["high half"] = (value * multiplier + half) >> 31
     if how.shift is None:  # the worst of all channels: the largest multiplier, and no shift
         if not how.rounds_once:
-            value = steps["doubled"] = 2 * value + (value >> 31 if how.ties_away else 0)
+            nudge = value >> 31 if how.ties_away else 0
+            steps |= {"nudged": value + nudge} if how.ties_away and how.doubles_saturating else {}
+            value = steps["doubled"] = held(2 * value + nudge, *WORDS)
         return steps | {"rounded": value + 1}
     if halves := how.halves_of_product:
         value = steps["less one"] = value - ((value & halves.mask) == halves.half)

@@ -20,7 +20,7 @@ from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 from hexconv.spec.requantize import PER_CHANNEL
 from hexconv.spec.room import bias_limit, sums_refusal
-from hexconv.spec.sums import Arithmetic, Step, raised_sums, requantisation_steps, window_products
+from hexconv.spec.sums import Arithmetic, Step, narrowing_at, raised_sums, requantisation_steps, window_products
 from tests.schedule.instructions import to_bytes, to_halfwords, words
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -54,6 +54,7 @@ def convs_of_integers(draw: st.DrawFn) -> Chain:
         filter_zero_point=draw(_ends_or_between(*ZERO_POINTS[filter_dtype])),
         filter_l1=draw(st.one_of(st.none(), st.integers(1, 2**24))),
         bias_limit=draw(st.one_of(st.none(), st.integers(0, 2**31 - 1))) if bias else None,
+        sum_limit=draw(st.one_of(st.none(), st.integers(2**30 - 9, 2**32), st.integers(0, 2**33))),
         requantize=draw(st.sampled_from((None, requantize, requantize, requantize, *by_channel))),
     )
     size = draw(st.sampled_from([(1, 1), (3, 3)]))
@@ -128,15 +129,13 @@ def _filter(chain: Chain, to: int) -> Array:
     return filter.astype(chain.dtype_of_filters)
 
 
-def evaluated(total: Array, how: Requantize | None, kernel: Arithmetic, dtype: str) -> dict[str, Array]:
+def evaluated(total: Array, chain: Chain, kernel: Arithmetic) -> dict[str, Array]:
     """Every intermediate of some sums with their bias, by name."""
+    how = chain.conv[0].requantize
     if how is None:
         return {}
     if kernel == "hvx":
-        made_unsigned = 128 if dtype == "int8" else 0
-        sequence, offset = (
-            narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
-        )
+        sequence, offset = narrowing_at(chain, 0)
         if how.fraction_bits:
             return of_lifted(total, sequence)
         if how.rounding != "even":
@@ -184,9 +183,15 @@ def saturated(total: Array, how: Requantize | None) -> Array:
     return total if limit is None else np.clip(total, -limit, limit)
 
 
+def limited(totals: Array, chain: Chain) -> Array:
+    """Sums as far as the chain says that they go, bias included."""
+    limit = chain.conv[0].sum_limit
+    return totals if limit is None else np.clip(totals, -limit, limit)
+
+
 def summed(chain: Chain, kernel: Arithmetic, totals: Array, held: Array, bias: int) -> dict[str, Array]:
     """Every intermediate up to the sum that is scaled; `held` is that sum."""
-    biased = {"sum": totals, "with bias": totals + np.array([-bias, 0, bias])}
+    biased = {"sum": totals, "with bias": limited(totals + np.array([-bias, 0, bias]), chain)}
     if not chain.saturates(0):
         return biased
     if kernel == "plain":
@@ -207,9 +212,9 @@ def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain
     bias = bias_limit(chain, 0)
     ends = reached(chain)
     totals = np.array([ends.least, 0, ends.most], dtype=object)  # 64 bits may not be enough for what is refused
-    biased = totals + np.array([-bias, 0, bias])
+    biased = limited(totals + np.array([-bias, 0, bias]), chain)
     held = saturated(biased, conv.requantize)
-    values = {**summed(chain, kernel, totals, held, bias), **evaluated(held, conv.requantize, kernel, chain.dtype)}
+    values = {**summed(chain, kernel, totals, held, bias), **evaluated(held, chain, kernel)}
     steps = {step.name: step for step in requantisation_steps(chain, 0, kernel, bias)}
     assert list(steps) == list(values)
     for name, step in steps.items():
@@ -238,7 +243,8 @@ def test_what_is_accepted_is_requantised_as_defined_even_at_the_ends(chain: Chai
         return
     ends, bias = reached(chain), bias_limit(chain, 0)
     total = np.unique([end + of_bias for end in (ends.least, 0, ends.most) for of_bias in (-bias, 0, bias)])
-    assert how.saturates_at or INT32[0] <= total[0] <= total[-1] <= INT32[1]
+    total = np.unique(limited(total, chain))
+    assert chain.sum_dtype(0) == "int64" or INT32[0] <= total[0] <= total[-1] <= INT32[1]
     given = total if kernel == "plain" else saturated(total, how)
     assert by_kernel(given, how, kernel, chain.dtype) == list(requantized(total, how, chain.dtype))
 
