@@ -10,6 +10,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.run.vectors import drawn_vectors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import PER_CHANNEL, Rounding
 from hexconv.spec.vectors import Vectors
 from tests.deep import one_in
@@ -41,9 +42,18 @@ def test_products_of_few_places_go_where_numpy_says(multiplier: int | str, dtype
     check_near_halves(by, dtype, LIMIT >> by.lift)
 
 
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("dtype", "rounding"), [("uint8", "even"), ("int8", "away"), ("int16", "even"), ("int16", "up")]
+)
+def test_sums_of_all_32_bits_go_where_numpy_says(dtype: str, rounding: Rounding) -> None:
+    by = Requantize(multiplier=PER_CHANNEL, shift=PER_CHANNEL, rounding=rounding)
+    check_near_halves(by, dtype, 2**31 - 1 + INTEGER_RANGE["int16"][0])
+
+
 def check_near_halves(by: Requantize, dtype: str, limit: int) -> None:
-    """Run sums at and next to halves, and compare them with numpy."""
-    conv = Conv2d(out_channels=CHANNELS, bias=True, bias_limit=limit, requantize=by)
+    """Run sums at and next to halves, and anywhere within a limit, and compare them with numpy."""
+    conv = Conv2d(out_channels=CHANNELS, bias=True, bias_limit=limit, filter_l1=1, requantize=by)
     chain = Chain(input=(1, 1, PIXELS, 1), dtype=dtype, filter_dtype="int8", conv=(conv,))
     case = Case("halves", chain, Plan(kernel="hvx", order="h_outer"))
     assert kernel_of(chain, case.plan) == "hvx"
@@ -51,6 +61,8 @@ def check_near_halves(by: Requantize, dtype: str, limit: int) -> None:
     image = np.arange(PIXELS, dtype=dtype).reshape(chain.input)
     for seed in range(2):
         vectors = drawn_vectors(chain, seed)
+        if by.shift == PER_CHANNEL:  # some channels have no shift, and some of these the least multiplier
+            vectors["shift1"][::5], vectors["multiplier1"][::10] = 0, 1
         bias = near_halves(vectors, by, seed, limit)
         tensors = Tensors(image, (np.ones((CHANNELS, 1, 1, 1), np.int8),), (bias,), vectors)
         arguments, shape = packed_arguments(chain, tensors, case.settled), output_shape(chain)
@@ -62,12 +74,13 @@ def check_near_halves(by: Requantize, dtype: str, limit: int) -> None:
 
 
 def near_halves(vectors: Vectors, by: Requantize, seed: int, limit: int) -> np.ndarray:
-    """A bias from which sixteen sums go over half of an output of the channel, or over any number."""
+    """A bias from which sixteen sums go over half of an output of the channel, or over any number within the limit."""
     random = np.random.default_rng(seed)
     multiplier = vectors["multiplier1"] if by.multiplier == PER_CHANNEL else by.multiplier
     shift = vectors["shift1"] if by.shift == PER_CHANNEL else by.shift
     unit = 2.0 ** (31 - np.asarray(shift)) / np.asarray(multiplier)  # of the sums, one output
     outputs = random.integers(-100, 100, CHANNELS) + 0.5
     far = random.uniform(-limit, limit, CHANNELS)
-    bias = np.where(np.abs(outputs * unit) < limit, outputs * unit, far) - random.integers(0, PIXELS, CHANNELS)
+    is_near = (np.abs(outputs * unit) < limit) & (np.arange(CHANNELS) % 4 > 0)
+    bias = np.where(is_near, outputs * unit, far) - random.integers(0, PIXELS, CHANNELS)
     return np.clip(np.floor(bias), -limit, limit).astype(np.int32)
