@@ -8,6 +8,7 @@ from tvm.target import Target
 
 from hexconv.errors import HexconvWarning, Unsupported
 from hexconv.lower.packets.assembled import Refused, assembled
+from hexconv.lower.packets.far_loops import with_loops_in_reach
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.stored_loads import without_stored_loads
@@ -63,7 +64,7 @@ def possible(text: str) -> str:
         Unsupported: an instruction names a register that it can't encode, and its packet can't be changed.
     """
     try:
-        return without_stored_loads(with_low_registers(text))
+        return with_loops_in_reach(without_stored_loads(with_low_registers(text)))
     except NoLowRegister as packet:
         raise _impossible(f"in the packet {packet}") from packet
 

@@ -34,7 +34,7 @@ def settled_weights(graph: Graph, unit: Unit) -> Folded:
     moved = np.clip(folded.bias, -LARGEST_INT32 - least, LARGEST_INT32 - most).astype(np.int32)
     bias = folded.bias.copy()
     for channel in np.flatnonzero(moved != bias):
-        by = _of_channel(how, folded, channel)
+        by = _of_channel(how, folded, int(channel))
         ends = np.add.outer([bias[channel], moved[channel]], [least[channel], most[channel]])
         if np.ptp(_codes(ends, by, unit.dtype)) == 0:  # results never fall while sums grow, so all between are alike
             bias[channel] = moved[channel]
