@@ -94,6 +94,5 @@ def extents_of(shape: tuple[int, ...], rank: int | None = None) -> Extents:
     """
     sizes = (1,) * ((rank or len(shape)) - len(shape)) + shape
     if len(sizes) in (3, 4):
-        batch, channels, *rows, columns = sizes
-        return batch, *(rows or [1]), columns, channels
+        return sizes[0], sizes[2] if len(sizes) == 4 else 1, sizes[-1], sizes[1]
     return (sizes[0], 1, 1, sizes[1]) if len(sizes) == 2 else (1, 1, 1, prod(sizes))

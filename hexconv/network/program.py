@@ -77,7 +77,7 @@ class Reading(Held):
             clamp: the clamp that the operator itself does.
         """
         at, extents = tensor, extents_of(self.shape(tensor))
-        dtype = self.graph.type_of(tensor).dtype
+        dtype = self._dtype(tensor)
         while dtype.startswith("float") and (node := self.graph.only_reader(at)) and node.inputs[0] == at:
             if node.op == "QuantizeLinear":
                 self._folded.add(node)
@@ -122,8 +122,22 @@ class Reading(Held):
     def _port(self, name: str, buffer: str) -> Port:
         """Return the port of an input or an output, in the model's shape."""
         shape = self.shape(name)
-        operand = Operand(buffer, extents_of(shape), self.graph.type_of(name).dtype)
+        operand = Operand(buffer, extents_of(shape), self._dtype(name))
         return Port(name, shape, operand.reshaped(operand.extents))
+
+    def _dtype(self, tensor: str) -> str:
+        """The dtype of a tensor outside of chains.
+
+        Raises:
+            Unsupported: its codes are uint16, which chains have as int16, and operators not at all.
+        """
+        dtype = self.graph.type_of(tensor).dtype
+        if dtype == "uint16":
+            raise Unsupported(
+                f"{self.model}: {tensor} is uint16 where no chain writes it; give the model floats or int16, and keep "
+                "uint16 between its QuantizeLinear and DequantizeLinear"
+            )
+        return dtype
 
     def _read(self, node: Node, table: "Table") -> None:
         """Read one node with the function that the table has for it."""

@@ -44,7 +44,8 @@ class BatchNormalization(OpRun):
     """At inference, as all opsets define it; before opset 14 ONNX's evaluator trains."""
 
     def _run(self, x: Array, *vectors: Array, epsilon: float = 1e-5, **_: Any) -> tuple[Array]:
-        scale, bias, mean, variance = (vector.reshape(-1, 1, 1) for vector in vectors)
+        along = (-1, *[1] * (x.ndim - 2))
+        scale, bias, mean, variance = (vector.reshape(along) for vector in vectors)
         return (((x - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(x.dtype),)
 
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+from hexconv.errors import Unsupported
 from hexconv.network.answer import answer
 from hexconv.network.library import Wanted, read_network
+from tests.model.quantised import Quantised
 from tests.network.models import EXACT, OPERATORS, SHAPE, OneOperator, saved
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
@@ -41,3 +44,25 @@ def test_an_operator_means_what_onnx_says(tmp_path: Path, name: str, reals: bool
             steps = np.abs(found - expected) / np.min(np.diff(np.unique(expected)))
             assert steps.max() < 1.5
             assert np.count_nonzero(steps > 0.5) <= 0.002 * found.size + 1
+
+
+@pytest.mark.parametrize("kind", ["conv", "conv of one dimension"])
+def test_uint16_between_quantisers_is_what_onnx_says(kind: str, tmp_path: Path) -> None:
+    size = (12,) if "dimension" in kind else (12, 11)
+    net = Quantised("wide", (1, 3, *size), "uint16", seed=3)
+    net.inputs = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, *size])]
+    sums = net.qdq(net.quantize("image", 0.0001, 2**15), (8, 3, *[3] * len(size)), 2**15)  # pyright: ignore[reportArgumentType]
+    path = saved(net, [net.dequantize(net.quantize(sums, 0.01, 2**15), 0.01, 2**15)], tmp_path / "wide.onnx")
+    image = np.random.default_rng(0).uniform(-3, 3, (1, 3, *size)).astype(np.float32)
+    [expected] = node_by_node(path, image)
+    [found] = answer(read_network(path, WANTED), {"image": image}).values()
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() < 0.011
+    assert np.mean(found != expected) < 0.01
+
+
+def test_uint16_at_the_edge_of_a_network_is_refused(tmp_path: Path) -> None:
+    net = Quantised("wide", (1, 3, 8, 8), "uint16")
+    path = saved(net, [net.quantize(net.qdq("image", (8, 3, 3, 3), 2**15), 0.01, 2**15)], tmp_path / "wide.onnx")
+    with pytest.raises(Unsupported, match="image is uint16 where no chain writes it"):
+        read_network(path, WANTED)
