@@ -1,7 +1,7 @@
 """Judge many drawn networks: `python -m tests.quantisers --draws 20000 --seed 1 --workers 1`.
 
-Findings go to FOLDER/SEED.jsonl, a line a draw; a run goes on behind the last line. Models that are at fault are kept
-beside it.
+Findings go to FOLDER/SOURCE-SEED.jsonl, a line a draw; a run goes on behind the last line. Models that are at fault are
+kept beside it.
 """
 
 import argparse
@@ -23,8 +23,11 @@ import onnx
 
 from tests.quantisers.draw import draw_quantised
 from tests.quantisers.judge import judgement as judgement_of
+from tests.quantisers.tool import draw_by_tool
 from tests.quantisers.verified import verify_findings
 
+SOURCES = {"forms": draw_quantised, "tool": draw_by_tool}
+"""Drawn in all forms that quantisers write; or float networks, quantised by ONNX Runtime's tool."""
 KEPT_OF_EACH_KIND = 40
 SHOWN_OF_EACH_KIND = 3
 LONGEST_SHOWN = 240
@@ -32,9 +35,9 @@ SHOWN_REASONS = 30
 NUMBERS = re.compile(r"\w*\d\S*")
 
 
-def judged(seed: int, every: int, index: int) -> dict[str, Any]:
+def judged(source: str, seed: int, every: int, index: int) -> dict[str, Any]:
     """The line of a draw; every so many draws `verify` is asked too, if the import is right."""
-    drawn = draw_quantised(seed, index)
+    drawn = SOURCES[source](seed, index)
     with tempfile.TemporaryDirectory() as place:
         judgement = judgement_of(drawn, Path(place))
         found = judgement.findings
@@ -49,7 +52,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _judged_all(options: argparse.Namespace, first: int) -> Iterator[dict[str, Any]]:
-    todo, one = range(first, options.draws), partial(judged, options.seed, options.verify_every)
+    todo, one = range(first, options.draws), partial(judged, options.source, options.seed, options.verify_every)
     if options.workers == 1:
         yield from map(one, todo)
         return
@@ -62,6 +65,7 @@ def _judged_all(options: argparse.Namespace, first: int) -> Iterator[dict[str, A
 def main() -> int:
     """Print how many draws have which kind of finding; returns 1 if any has one."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", choices=SOURCES, default="forms")
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
@@ -69,7 +73,7 @@ def main() -> int:
     parser.add_argument("--verify-every", type=int, default=0, metavar="N", help="ask verify of every Nth draw")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    journal = options.folder / f"{options.seed}.jsonl"
+    journal = options.folder / f"{options.source}-{options.seed}.jsonl"
     lines, start = _lines(journal), time.monotonic()
     done = len(lines)
     kinds = Counter(each["kind"] for line in lines for each in line["findings"])
@@ -86,8 +90,8 @@ def main() -> int:
 
 
 def _keep(options: argparse.Namespace, index: int, kind: str) -> None:
-    model = draw_quantised(options.seed, index).model
-    onnx.save(model, options.folder / f"{kind}-{options.seed}-{index}.onnx")
+    model = SOURCES[options.source](options.seed, index).model
+    onnx.save(model, options.folder / f"{kind}-{options.source}-{options.seed}-{index}.onnx")
 
 
 def _print(lines: list[dict[str, Any]], rate: float) -> None:

@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from tests.model.law import BatchNormalization
+from tests.quantisers.tensors import RANGES
 
 Array = np.ndarray
 Nodes = list[onnx.NodeProto]
@@ -59,18 +60,21 @@ class DequantizeLinear(OpRun):
 
 
 class QuantizeLinear(OpRun):
-    """`saturate(round(x / scale) + zero_point)`, half to even."""
+    """`saturate(round(x / scale) + zero_point)`, half to even.
+
+    Floats, as a model's constants and inputs are, are divided as floats: their quotient may be a half.
+    """
 
     def _run(
         self, x: Array, scale: Array, zero: Array | None = None, axis: int = 1, block_size: int = 0, **_: Any
     ) -> tuple[Array]:
         dtype = np.dtype("uint8") if zero is None else np.asarray(zero).dtype
-        steps = x / spread(np.asarray(scale).astype(np.float64), x.shape, axis, block_size)
+        kind = np.float32 if np.array_equal(x, x.astype(np.float32)) else np.float64
+        steps = x.astype(kind) / spread(np.asarray(scale).astype(kind), x.shape, axis, block_size)
         moved = np.rint(steps)
         if zero is not None:
             moved = moved + spread(np.asarray(zero).astype(np.float64), x.shape, axis, block_size)
-        bits = np.iinfo(dtype)
-        return (np.clip(moved, bits.min, bits.max).astype(dtype),)
+        return (np.clip(moved, *RANGES[str(dtype)]).astype(dtype),)
 
 
 class HardSwish(OpRun):

@@ -23,14 +23,21 @@ from tests.quantisers.tensors import CONTRIB, DEAD_MOST, NEWEST, RANGES, STEPS, 
 
 def draw_quantised(seed: int, index: int) -> Drawn:
     """The model of this index; every one can be drawn alone."""
-    return _Draw(np.random.default_rng([seed, index])).drawn()
+    return Network(np.random.default_rng([seed, index])).drawn()
 
 
-class _Draw(Around):
+class Network(Around):
+    """A builder of one random network, whose parts are in a random form."""
+
+    FORMS = (*["qdq"] * 7, "contrib", "qoperator", "qoperator")
+    OPSETS = (*range(10, NEWEST + 1), *[13, 17, 21] * 4)
+    FLOAT_IMAGES = 0.7
+    """The share of the models that quantise their own input."""
+
     def __init__(self, random: np.random.Generator) -> None:
         self.random = random
-        self.form = self.of(*["qdq"] * 7, "contrib", "qoperator", "qoperator")
-        opset = int(random.integers(10, NEWEST, endpoint=True)) if self.chance(0.6) else self.of(13, 17, 21)
+        self.form = self.of(*self.FORMS)
+        opset = self.of(*self.OPSETS)
         self.opset = opset
         bits16 = (opset >= WIDE_TYPES and self.form == "qdq") or self.form == "contrib"
         self.integer = self.of(*["uint8"] * 5, *["int8"] * 4, *(["int16", "uint16"] if bits16 else []))
@@ -41,7 +48,7 @@ class _Draw(Around):
         sizes = tuple(self.upto(most) for _ in range(axes))
         shape = (self.of(1, 1, 1, 2), self.upto(4), *sizes)
         shape = (1, self.of(32, 64), *(min(size, 4) for size in sizes)) if self.chance(0.06) else shape
-        is_float = self.form != "qoperator" and self.chance(0.7)
+        is_float = self.form != "qoperator" and self.chance(self.FLOAT_IMAGES)
         stored = (shape[0], *shape[2:], shape[1]) if is_nhwc and axes == 2 else shape
         kind = helper.np_dtype_to_tensor_dtype(np.dtype("float32" if is_float else self.integer))
         super().__init__("drawn", stored, kind, opset=opset)

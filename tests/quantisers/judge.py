@@ -307,9 +307,9 @@ class Judged:
         bits = RANGES[str(self.tensors[node.output[0]].dtype)]
         zero = self.tensors[node.input[2]].reshape(-1)[0].astype(np.float64) if len(node.input) > 2 else 0.0
         offset = 32768 if (bits[0], self.unit.dtype) == (0, "int16") else 0
-        steps = stored(self.tensors[node.input[0]], "float64") / self.tensors[node.input[1]].reshape(-1)[0]
-        if steps.shape != shape:
-            return np.zeros(shape, bool)
+        if (real := self.tensors[node.input[0]]).ndim < 3 or (real := stored(real, "float64")).shape != shape:
+            return np.zeros(shape, bool)  # a constant that the conv's result meets
+        steps = real / self.tensors[node.input[1]].reshape(-1)[0]
         near = NEXT_TO_A_HALF * (np.abs(steps) + 1) + self.off_steps
         by = self.unit.conv.requantize
         assert by

@@ -1,6 +1,7 @@
 """Networks as quantisers write them: each conv gives ONNX's numbers, or says why not."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,19 +10,21 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.model import imported
 from hexconv.model.integer import IntegerWeights
+from tests.model.drawn import Drawn
 from tests.quantisers.draw import draw_quantised
 from tests.quantisers.judge import Finding, findings
 from tests.quantisers.tensors import NEWEST
+from tests.quantisers.tool import draw_by_tool
 
-FEW, MANY = 120, 3000
+FEW, MANY, BY_TOOL = 120, 3000, 200
 SEED = 7
 NONE_HAS = ("wrong", "scalar", "traceback")
 """The kinds of finding that no drawn network has."""
 
 
-def _told(indices: range, folder: Path) -> list[str]:
-    found = ((index, each) for index in indices for each in findings(draw_quantised(SEED, index), folder))
-    return [f"draw_quantised({SEED}, {index}): {each}" for index, each in found if each.kind in NONE_HAS]
+def _told(indices: range, folder: Path, draw: Callable[[int, int], Drawn] = draw_quantised) -> list[str]:
+    found = ((index, each) for index in indices for each in findings(draw(SEED, index), folder))
+    return [f"{draw.__name__}({SEED}, {index}): {each}" for index, each in found if each.kind in NONE_HAS]
 
 
 def test_each_conv_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
@@ -31,6 +34,11 @@ def test_each_conv_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_each_conv_of_many_networks_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
     assert _told(range(FEW, MANY), tmp_path) == []
+
+
+@pytest.mark.deep
+def test_each_conv_that_onnx_runtimes_tool_quantises_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
+    assert _told(range(BY_TOOL), tmp_path, draw_by_tool) == []
 
 
 def test_what_quantisers_write_is_drawn() -> None:
