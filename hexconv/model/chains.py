@@ -90,6 +90,8 @@ def _mismatch(unit: Unit, other: Unit) -> Ending | None:
     for what, one, two in zip(("dtype", "zero point", "NHWC shape"), written, read, strict=True):
         if one != two:
             return Ending(op, f"{op} {name} reads {unit.result} with the {what} {two}; it is written with {one}")
+    if unit.filter_dtype != other.filter_dtype and "int16" in (unit.filter_dtype, other.filter_dtype):
+        return Ending(op, f"{op} {name} has filters of {other.filter_dtype}, the conv before it {unit.filter_dtype}")
     return None
 
 
