@@ -12,6 +12,7 @@ from markupsafe import Markup
 LONGEST_PLAIN = 100
 LONGEST_LINE = 400
 """Characters that are kept of a text, and of a line of a comment."""
+LONGEST_SLUG = 48
 LONGEST_IDENTIFIER = 60
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_. -]+")
 _NOT_FOR_COMMENTS = re.compile(r'[^A-Za-z0-9_. \[\](){}<>=,:"+-]+')
@@ -49,6 +50,15 @@ def identifier(text: str, otherwise: str = "chain", longest: int = LONGEST_IDENT
     if kept[:1].isalpha() and lower not in _RESERVED and not lower.startswith(_RESERVED_STARTS):
         return kept
     return f"{otherwise}_{kept or 'unnamed'}"
+
+
+def slug(text: str) -> str:
+    r"""Return a text as a part of the name of a case, and so of its files.
+
+    >>> slug("/layer1/layer1.0/conv1/Conv"), slug("../../etc/passwd"), slug("\n")
+    ('layer1-layer1-0-conv1-Conv', 'etc-passwd', 'conv')
+    """
+    return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:LONGEST_SLUG].strip("-") or "conv"
 
 
 def apart(names: Iterable[str]) -> tuple[str, ...]:

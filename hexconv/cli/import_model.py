@@ -53,7 +53,7 @@ def _print(imported: Imported, target: Target, is_wide: bool) -> None:
     for note in network.notes:
         print(f"note: {one_line(note)}")
     total = network.taken + len(network.not_taken)
-    print(f"{network.model}: {network.taken} of {total} convs in {len(network.chain)} chains")
+    print(f"{one_line(network.model)}: {network.taken} of {total} convs in {len(network.chain)} chains")
 
 
 def _chain_table(imported: Imported, target: Target) -> Table:

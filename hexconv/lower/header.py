@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import tvm
 
+from hexconv.errors import visible
 from hexconv.lower.lowered import Lowered
 from hexconv.spec import Case
 from hexconv.spec.kernel import kernel_words
@@ -14,7 +15,7 @@ def header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     """Yield the header: case, plan, versions, and the tables of caches and allocations."""
     yield f"# hexconv {case.name}: {case.chain.slug}, plan {case.plan.slug}; TVM {tvm.__version__}"
     yield "#"
-    yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
+    yield from (f"#   {visible(line)}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
     yield f"# kernel: {kernel_words(case.kernels)}"
     if strips := strips_of(case.chain, case.settled):

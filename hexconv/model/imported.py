@@ -1,6 +1,5 @@
 """Import a model as cases: one per chain, with the manifest that says what became of every conv."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -21,8 +20,8 @@ from hexconv.model.unfused import unfused_operators
 from hexconv.model.units import convs_inside, convs_of
 from hexconv.spec import Case
 from hexconv.spec.names import bias_name, filter_name
+from hexconv.whitelist import slug
 
-NAME_LENGTH = 48
 SHOWN_NAMES = 3
 
 
@@ -90,15 +89,6 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
     )
     cases = tuple(Case(name, run.chain, states_plan=False) for name, run in zip(names, runs, strict=True))
     return Imported(network, cases, runs, graph)
-
-
-def slug(name: str) -> str:
-    r"""Turn a node's name into a part of a file's name: letters, digits, `_` and `-`.
-
-    >>> slug("/layer1/layer1.0/conv1/Conv"), slug("../../etc/passwd"), slug("\n")
-    ('layer1-layer1-0-conv1-Conv', 'etc-passwd', 'conv')
-    """
-    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:NAME_LENGTH].strip("-") or "conv"
 
 
 def _entry(name: str, run: Run, after: tuple[str, ...]) -> ChainEntry:

@@ -23,6 +23,8 @@ from hexconv.report.tables import Rate
 from hexconv.run.profile import Profile
 from hexconv.spec import Case
 
+LONGEST_ANCHOR = 100
+
 
 @dataclass(frozen=True)
 class Page:
@@ -92,12 +94,15 @@ class Page:
 
 
 def anchor(name: str) -> str:
-    """Turn a name into a part of an id or of a file name; different names give different parts.
+    """Turn a name into a part of an id or of a file name; different names give different parts, none of them long.
 
-    >>> anchor("split-3x3"), anchor("../x y")
-    ('split-3x3', '.2e..2e..2f.x.20.y')
+    >>> anchor("split-3x3"), anchor("../x y"), len(anchor("日" * 85))
+    ('split-3x3', '.2e..2e..2f.x.20.y', 117)
     """
-    return re.sub(r"[^A-Za-z0-9_-]", lambda found: f".{ord(found[0]):x}.", name)
+    found = re.sub(r"[^A-Za-z0-9_-]", lambda found: f".{ord(found[0]):x}.", name)
+    if len(found) <= LONGEST_ANCHOR:
+        return found
+    return f"{found[:LONGEST_ANCHOR]}.{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 def _visible(value: object) -> object:
