@@ -9,13 +9,13 @@ from hexconv.cli.cases import print_json
 from hexconv.cli.progress import bar
 from hexconv.cli.show import show
 from hexconv.report import network_verdict_lines, network_verdict_row, network_verdict_table
-from hexconv.verify import Asked, verify_network
+from hexconv.verify import EXIT_CODES, Asked, verify_network
 
-SPARE = ("kernel", "pieces", "values", "convs", "largest")
+SPARE = ("kernel", "pieces", "elements", "convs")
 
 
 def verify_and_show(model: Path, asked: Asked, is_wide: bool, json: bool) -> int:
-    """Verify a network; returns 0 if it holds, else 1."""
+    """Verify a network; returns 0 if nothing differs, 1 if anything does, 2 if nothing could be compared."""
     columns = (SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
     with bar(*columns) as progress:
         task = progress.add_task(escape(f"reading {model.name}"), total=None)
@@ -30,4 +30,4 @@ def verify_and_show(model: Path, asked: Asked, is_wide: bool, json: bool) -> int
         show(network_verdict_table(verdict), is_wide, SPARE)
         for line in network_verdict_lines(verdict):
             print(line)
-    return 0 if verdict.holds else 1
+    return EXIT_CODES[verdict.answer]

@@ -5,8 +5,7 @@ and a multiplier 31, so the integers here are those of the exact product of the 
 ties to even (`hexconv.spec.Requantize`, "even"). ONNX Runtime rounds the sum and the product to float32 before: a
 result differs, by one, only where these two roundings move a product over a half. No other multiplier would be nearer:
 where float32 rounds products onto halves, half to even takes every second of them up, and an exact product lies on one
-side of them all (`hexconv.verify.moved` counts it). Where these are many, a product is rounded to few binary places
-first (`hexconv.model.float32`).
+side of them all. Where these are many, a product is rounded to few binary places first (`hexconv.model.float32`).
 """
 
 from collections.abc import Mapping

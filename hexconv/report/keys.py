@@ -22,7 +22,7 @@ from hexconv.search.verify import Verified
 from hexconv.spec import Plan
 from hexconv.spec.kernel import KernelChoice
 from hexconv.sweep.sweep import Sweep
-from hexconv.verify import Difference, NetworkVerdict
+from hexconv.verify import NetworkVerdict
 
 Keys = tuple[type | Key, ...]
 
@@ -193,10 +193,13 @@ LAYOUT: Keys = (
 )
 VERIFY: Keys = (
     NetworkVerdict,
-    Key("chains[].holds", "whether the chain was run, equals numpy, and each of its convs stays within its limit"),
-    Key("convs_alone", "how far all convs together are from ONNX Runtime, each computed alone", (Difference,)),
+    Key("not_taken[].node", "the name of a conv that is in no chain"),
+    Key("not_taken[].reason", "why it is in none"),
+    Key("chains[].answer", "`differs` if its run or a conv does, else `holds` if it was run, else `not compared`"),
+    Key("chains[].convs[].answer", "the same of a conv beside its definition"),
+    Key("answers", "how many `chains`, `convs` and `outputs` have each answer"),
     Key("packets", "the packets of all chains together; null on another target than the simulator"),
-    Key("holds", "whether every chain holds, and all convs together stay within their limit"),
+    Key("answer", "`differs` if any chain does, else `holds` if any was run, else `not compared`"),
 )
 WRITTEN: Keys = (Key("file", "a file that was written"),)
 

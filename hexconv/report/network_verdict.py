@@ -1,6 +1,6 @@
 """Show a verified network as a table, in lines and as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,95 +8,136 @@ from rich.table import Table
 
 from hexconv.errors import one_line
 from hexconv.report.headed import cell
-from hexconv.verify import ChainVerdict, Difference, NetworkVerdict
-from hexconv.verify.difference import MOST, together
-from hexconv.verify.moved import Moved
+from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, OutputVerdict
+from hexconv.verify.verdict import Answer, Rule, together
 
-TITLE = "values that differ from numpy, and from ONNX Runtime alone and in the network"
+TITLE = "elements that differ; those in brackets are float32's rounding"
+WORDS: dict[Answer, str] = {"holds": "holds", "differs": "DIFFERS", "not compared": "not compared"}
+
+FOUND: dict[Rule, str] = {"table": "its table", "sums": "numpy's scaled sum"}
+WANTED: dict[Rule, str] = {"table": "the curve", "ONNX Runtime": "ONNX Runtime"}
+"""What a comparison finds, and what it wants there, by its rule; else numpy, and ONNX's definition."""
 
 
 def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
     """Return the verdict as plain values for JSON."""
-    chains = [{**asdict(chain), "holds": chain.holds} for chain in verdict.chains]
-    sums = {"convs_alone": asdict(verdict.convs_alone), "packets": verdict.packets, "holds": verdict.holds}
-    return {**asdict(verdict), "chains": chains, **sums}
+    row = asdict(verdict)
+    for chain, told in zip(verdict.chains, row["chains"], strict=True):
+        told["answer"] = chain.answer
+        for conv, told_of_conv in zip(chain.convs, told["convs"], strict=True):
+            told_of_conv["answer"] = conv.answer
+    row["not_taken"] = [{"node": node, "reason": reason} for node, reason in verdict.not_taken]
+    return {**row, "answers": verdict.answers, "packets": verdict.packets, "answer": verdict.answer}
 
 
 def network_verdict_table(verdict: NetworkVerdict) -> Table:
-    """Return the table of a verified network: for each chain, how many values differ.
+    """Return the table of a verified network: for each chain, how many elements differ.
 
-    Beside numpy: the run on its target. Beside ONNX Runtime: each conv alone, computed with numpy, and the whole
-    chain alone, both on ONNX Runtime's own input, and the chain's result in the network, where errors travel.
-    `largest` is the largest difference from ONNX Runtime.
+    `run`: its run from numpy. `definition`: its convs by numpy from ONNX's definitions, tables included. `ONNX
+    Runtime`: its convs by numpy from ONNX Runtime, each alone on the same input; `in network`: its result where
+    roundings travel.
     """
-    heads = ("chain", "convs", "values", "numpy", "conv alone", "chain alone", "in network", "largest")
-    table = Table("holds", *heads, "packets", "pieces", "kernel", title=TITLE)
+    heads = ("chain", "convs", "elements", "run", "definition", "ONNX Runtime", "in network")
+    table = Table("answer", *heads, "packets", "pieces", "kernel", title=TITLE)
     for chain in verdict.chains:
         table.add_row(*_chain_cells(chain))
     return table
 
 
 def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
-    """The lines below the table: convs that differ too much, chains that were not run, outputs and the verdict."""
+    """The lines below the table: what differs and where, what is not compared and why, outputs, and the verdict."""
     for chain in verdict.chains:
-        if chain.reason:
-            yield f"{chain.case}: not run: {one_line(chain.reason)}"
-    for conv in (conv for chain in verdict.chains for conv in chain.convs if not conv.holds):
-        most = MOST[conv.dtype].one
-        yield f"{one_line(conv.node)} alone: {_words(conv.against_runtime)}; at most {most} in a million, by 1"
-        if conv.moved:
-            yield f"{one_line(conv.node)}: {_moved(conv.moved)}"
-    for name, reason in dict(verdict.not_verified).items():
-        yield f"{one_line(name)}: not verified: {one_line(reason)}"
-    other = sum(conv.not_float32 for chain in verdict.chains for conv in chain.convs)
-    yield f"all convs alone: {_words(verdict.convs_alone)}; at most {verdict.most_together} in a million, by 1"
-    yield f"values of ONNX Runtime's that are not their sums scaled in float32: {other}"
-    if verdict.cause:
-        yield verdict.cause
+        yield from _chain_lines(chain)
+    for name, reason in dict(verdict.not_taken).items():
+        yield f"{one_line(name)}: not compared: {one_line(reason)}"
+    if verdict.outside:
+        told = ", ".join(f"{op} {count}" for op, count in sorted(verdict.outside.items()))
+        yield f"outside of chains, by ONNX Runtime itself, not compared: {sum(verdict.outside.values())} nodes ({told})"
+    rounded = verdict.total("ONNX Runtime")
+    yield (
+        f"{rounded.rounded} of {rounded.values} elements of ONNX Runtime's convs are others by float32's rounding, "
+        f"which is proven of each; {rounded.differing} differ otherwise"
+    )
+    if verdict.note:
+        yield one_line(verdict.note)
     for output in verdict.outputs:
-        top = {None: "", True: "; top 5 the same", False: "; top 5 NOT the same"}[output.top5_same]
-        yield (
-            f"output {one_line(output.name)}: {output.differing} of {output.values} values differ, "
-            f"by {output.largest:.3g} at most and {output.mean:.3g} in the mean, in a range of {output.range:.3g}{top}"
-        )
+        yield _output_line(output)
     packets = f", {verdict.packets} packets" if verdict.packets is not None else ""
-    count = len(verdict.chains)
-    chains = "1 chain" if count == 1 else f"{count} chains"
-    yield f"{verdict.model}: {chains} on {verdict.target}{packets}: {_holds(verdict.holds)}"
+    answers = "; ".join(f"{what}: {_counted(counts)}" for what, counts in verdict.answers.items())
+    yield f"{verdict.model} on {verdict.target}{packets}: {WORDS[verdict.answer]} ({answers})"
+
+
+def _chain_lines(chain: ChainVerdict) -> Iterator[str]:
+    if chain.reason:
+        yield f"{chain.case}: not run, so not compared: {one_line(chain.reason)}"
+    if chain.run and not chain.run.holds:
+        yield f"{chain.case}: {_apart(chain.run, 'its run', 'numpy')}"
+    for conv in chain.convs:
+        yield from _conv_lines(conv)
+
+
+def _conv_lines(conv: ConvVerdict) -> Iterator[str]:
+    for one in conv.comparisons:
+        if not one.holds:
+            what = FOUND.get(one.rule, "numpy")
+            told = _apart(one, what, WANTED.get(one.rule, "ONNX's definition"))
+            yield f"{one_line(conv.node)}: in {one_line(conv.tensor)} {told}"
+    if conv.fused:
+        yield (
+            f"{one_line(conv.node)}: ONNX Runtime's optimisations leave ONNX's definition in {conv.fused} elements of "
+            f"{one_line(conv.tensor)}; its nodes one by one, with which it is compared, do not"
+        )
+    for reason in conv.reasons:
+        yield f"{one_line(conv.node)}: not compared: {one_line(reason)}"
+
+
+def _apart(of: Comparison, found: str, wanted: str) -> str:
+    return (
+        f"{of.differing} of {of.values} elements differ beyond rounding, by {of.largest:.6g} at most: at "
+        f"{list(of.at or ())} {found} has {of.found:.6g}, {wanted} {of.wanted:.6g}"
+    )
+
+
+def _output_line(output: OutputVerdict) -> str:
+    top = {None: "", True: "; top 5 the same", False: "; top 5 NOT the same"}[output.top5_same]
+    own = f"; ONNX Runtime alone gives {output.optimised_away} others" if output.optimised_away else ""
+    return (
+        f"output {one_line(output.name)}: {WORDS[output.answer]}: {output.differing} of {output.values} elements "
+        f"differ, by {output.largest:.3g} at most and {output.mean:.3g} in the mean, in a range of {output.range:.3g}"
+        f"{top}{own}"
+    )
 
 
 def _chain_cells(chain: ChainVerdict) -> tuple[str, ...]:
-    alone = together([conv.against_runtime for conv in chain.convs]) if chain.convs else None
-    largest = max((one.largest for one in (alone, chain.against_runtime, chain.in_network) if one), default=None)
-    differing = (chain.against_numpy, alone, chain.against_runtime, chain.in_network)
+    beside = [one for conv in chain.convs for one in conv.comparisons]
+    definition, runtime = _summed(beside), together("ONNX Runtime", beside)
     return (
-        _yes(chain.holds),
+        WORDS[chain.answer],
         chain.case,
         str(len(chain.convs)),
-        cell(chain.against_numpy and chain.against_numpy.values),
-        *(cell(one and one.differing) for one in differing),
-        cell(largest),
+        str(runtime.values),
+        *(_count(one) for one in (chain.run, definition, runtime)),
+        cell(chain.in_network and chain.in_network.rounded + chain.in_network.differing),
         cell(chain.packets),
         str(len(chain.pieces)) if chain.pieces else "",
         chain.kernels,
     )
 
 
-def _words(apart: Difference) -> str:
-    share = f" ({1e6 * apart.differing / apart.values:.3g} in a million)" if apart.values else ""
-    return f"{apart.differing} of {apart.values} values differ{share}, by {apart.largest} at most"
+def _summed(beside: Sequence[Comparison]) -> Comparison:
+    """All comparisons with the definition as one: of scaled sums, of codes, and of tables."""
+    rules: tuple[Rule, ...] = ("sums", "definition", "table")
+    own = [together(rule, beside) for rule in rules]
+    rounded, differing = sum(one.rounded for one in own), sum(one.differing for one in own)
+    return Comparison("definition", sum(one.values for one in own), rounded, differing)
 
 
-def _moved(of: Moved) -> str:
-    return (
-        f"float32 moves {of.apart} of the {of.sums} sums whose results are not cut; "
-        f"the best multiplier that is the same float32 leaves {of.least}"
-    )
+def _count(of: Comparison | None) -> str:
+    if of is None or not of.values:
+        return ""
+    return f"{of.differing} ({of.rounded})" if of.rounded else str(of.differing)
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "NO"
-
-
-def _holds(holds: bool) -> str:
-    return "holds" if holds else "does NOT hold"
+def _counted(counts: dict[Answer, int]) -> str:
+    told = ", ".join(f"{count} {'hold' if answer == 'holds' else answer}" for answer, count in counts.items() if count)
+    return told or "none"

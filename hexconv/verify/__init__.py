@@ -1,18 +1,14 @@
-"""A whole network: every chain on its target with the model's weights, all other nodes by ONNX Runtime.
+"""A whole network: convs against their definitions, runs against numpy, all of it against ONNX Runtime."""
 
-The results are compared with those of ONNX Runtime alone.
-"""
-
-from hexconv.verify.difference import Difference
-from hexconv.verify.many import Outputs, on_many_inputs
-from hexconv.verify.network import Asked, verify_network
-from hexconv.verify.verdict import ChainVerdict, ConvVerdict, NetworkVerdict, OutputVerdict
+from hexconv.verify.network import Asked, Outputs, on_many_inputs, verify_network
+from hexconv.verify.verdict import EXIT_CODES, ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, OutputVerdict
 
 __all__ = [
     "Asked",
     "ChainVerdict",
+    "Comparison",
     "ConvVerdict",
-    "Difference",
+    "EXIT_CODES",
     "NetworkVerdict",
     "OutputVerdict",
     "Outputs",

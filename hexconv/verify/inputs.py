@@ -8,7 +8,7 @@ import numpy as np
 from hexconv.errors import InputError
 from hexconv.model.graph import Graph
 from hexconv.run.npz import Form, read_arrays
-from hexconv.verify.runtime import Array
+from hexconv.run.runner import Array
 
 
 def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None, seed: int) -> dict[str, Array]:

@@ -9,13 +9,14 @@ import numpy as np
 
 from hexconv.apart import Ending, Task
 from hexconv.errors import HexconvError, InputError
+from hexconv.run.measure import Run
 from hexconv.spec import Case
-from hexconv.verify import Asked, job, passes, verify_network
+from hexconv.verify import Asked, job, network, verify_network
 from tests.quantisers.judge import Finding
 
 
-def _in_numpy(_: Any, weights: dict[str, np.ndarray], image: np.ndarray, task: Task) -> tuple[np.ndarray, None]:
-    return job.answer(Case.load(Path(task["case"]), task["target"]).chain, weights, image), None
+def _in_numpy(_: Any, weights: dict[str, np.ndarray], image: np.ndarray, task: Task) -> tuple[np.ndarray, list[Run]]:
+    return job.answer(Case.load(Path(task["case"]), task["target"]).chain, weights, image), []
 
 
 def _here(_: str, __: Any, tasks: Sequence[Task], ___: Any) -> Iterator[tuple[int, Ending]]:
@@ -23,11 +24,11 @@ def _here(_: str, __: Any, tasks: Sequence[Task], ___: Any) -> Iterator[tuple[in
 
 
 def verify_findings(path: Path) -> list[Finding]:
-    """What `verify` says against a network whose chains are right; empty if it holds or has no chain of integers."""
+    """What `verify` says against a network whose chains are right; empty if it doesn't differ."""
     asked = Asked(target="llvm", vtcm_bytes=1 << 22)
     try:
         with (
-            patch.object(passes, "do_all", _here),
+            patch.object(network, "do_all", _here),
             patch.object(job, "_run", _in_numpy),
             patch.object(job, "_pieces", lambda *_: ()),
         ):
@@ -36,7 +37,7 @@ def verify_findings(path: Path) -> list[Finding]:
         return []
     except HexconvError as refusal:
         return [Finding("verify", str(refusal))]
-    if verdict.holds:
-        return []
-    apart = verdict.convs_alone
-    return [Finding("verify", f"{apart.differing} of {apart.values} values differ by up to {apart.largest}")]
+    convs = [conv for chain in verdict.chains for conv in chain.convs]
+    apart = [f"{conv.node}: {one}" for conv in convs for one in conv.comparisons if not one.holds]
+    missing = [f"{conv.node}: not compared: {reason}" for conv in convs for reason in conv.reasons]
+    return [Finding("verify", told) for told in (*apart, *missing)]

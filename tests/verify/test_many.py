@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from hexconv.verify.many import on_many_inputs, outputs_of
+from hexconv.verify.network import on_many_inputs, outputs_of
 from tests.verify.networks import residual
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")

@@ -1,0 +1,118 @@
+"""The judge of `hexconv verify`: right networks hold, however ONNX Runtime fuses them; one wrong weight differs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.model import import_model
+from hexconv.model.unit import Unit
+from hexconv.verify.definition import Arithmetic, Definition
+from hexconv.verify.inputs import inputs_of
+from hexconv.verify.judge import witnessed
+from hexconv.verify.network import Member, inner_tensors, judged, members_of
+from hexconv.verify.runtime import Whole
+from hexconv.verify.verdict import ConvVerdict
+from tests.verify.drawn import networks
+
+pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+
+DRAWS = settings(max_examples=12, deadline=None)
+
+
+class Network:
+    """A model with ONNX Runtime's tensors, and its chains as they would run."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "net.onnx"
+            onnx.save(model, path)
+            self.imported, self.whole = import_model(path), Whole.load(path, None)
+            inputs = inputs_of(self.whole.graph, self.whole.inputs, "net.onnx", None, 1)
+            self.found = {**inputs, **self.whole.tapped(inner_tensors(self.imported), inputs)}
+            self.members = members_of(self.imported, Path(folder), "llvm")
+
+    def verdicts(
+        self, member: Member | None = None, found: Mapping[str, np.ndarray] | None = None
+    ) -> list[ConvVerdict]:
+        members = [member] if member else self.members
+        return [conv for one in members for conv in judged(self.imported.graph, self.whole, one, found or self.found)]
+
+
+@DRAWS
+@given(networks())
+def test_a_right_network_holds(model: onnx.ModelProto) -> None:
+    verdicts = Network(model).verdicts()
+    assert verdicts
+    assert [(one.answer, one.reasons) for one in verdicts] == [("holds", ())] * len(verdicts)
+    assert all({"definition", "ONNX Runtime"} <= {one.rule for one in conv.comparisons} for conv in verdicts)
+
+
+@DRAWS
+@given(networks(), st.integers(0, 2**16))
+def test_one_wrong_weight_differs_from_its_definition_in_its_conv_alone(model: onnx.ModelProto, drawn: int) -> None:
+    net = Network(model)
+    member = net.members[drawn % len(net.members)]
+    place = drawn % len(member.run.units)
+    filter = member.weights[f"filter{place + 1}"].copy()
+    at = np.unravel_index(int(np.argmax(np.abs(filter.astype(int)))), filter.shape)
+    filter[at] -= np.sign(filter[at])
+    wrong = replace(member, weights={**member.weights, f"filter{place + 1}": filter})
+    verdicts = net.verdicts(wrong)
+    assert [conv.answer for conv in verdicts[:place] + verdicts[place + 1 :]] == ["holds"] * (len(verdicts) - 1)
+    assert verdicts[place].answer == ("differs" if is_read(net, member.run.units[place], at) else "holds")
+
+
+def is_read(net: Network, unit: Unit, at: tuple[np.intp, ...]) -> bool:
+    """Whether a weight's pixel has another value than zero, where its result is not cut, wherever the tap looks."""
+    definition = Definition(net.imported.graph, unit)
+    definition.bounds(net.found[unit.source], Arithmetic(False))
+    assert definition.steps
+    made, low = definition.steps.exact[0, at[0]], unit.conv.requantize.codes(0, 255)[0] if unit.conv.requantize else 0
+    inside = (made > low + 0.1) & (made < 254.9)
+    (top, left), (down, right) = (unit.conv.padding.top, unit.conv.padding.left), unit.conv.stride
+    image = np.pad(net.found[unit.source][0, at[1]].astype(int) - unit.zero_point, ((top, 9), (left, 9)))
+    rows, columns = made.shape
+    read = image[int(at[2]) :: down, int(at[3]) :: right][:rows, :columns]
+    return bool(np.any(inside & (read != 0)))
+
+
+@DRAWS
+@given(networks(), st.integers(0, 2**16), st.sampled_from([-1, 1]))
+def test_one_element_of_onnx_runtime_that_no_rounding_explains_differs(
+    model: onnx.ModelProto, drawn: int, by: int
+) -> None:
+    """Where its nodes one by one give another one than its kernels, they are compared, and it is told."""
+    net = Network(model)
+    unit = [unit for run in net.imported.runs for unit in run.units][-1]
+    definition = Definition(net.imported.graph, unit)
+    tensor = definition.first_codes
+    theirs, bounds = net.found[tensor].copy(), definition.bounds(net.found[unit.source], Arithmetic(True))
+    places = np.flatnonzero((bounds.low == bounds.high) & (theirs > 0) & (theirs < 255))
+    assume(places.size)
+    at = np.unravel_index(places[drawn % places.size], theirs.shape)
+    theirs[at] = int(theirs[at]) + by
+    beside = witnessed(net.found[tensor], theirs, bounds)
+    assert (beside.differing, beside.rounded, beside.at) == (1, 0, tuple(map(int, at)))
+    assert (beside.wanted, beside.found) == (float(theirs[at]), float(theirs[at]) - by)
+    verdict = net.verdicts(net.members[-1], {**net.found, tensor: theirs})[-1]
+    assert (verdict.answer, verdict.fused) == ("holds", 1)
+
+
+@DRAWS
+@given(networks())
+def test_the_error_of_float32_leaves_one_code_but_for_ties(model: onnx.ModelProto) -> None:
+    net = Network(model)
+    for unit in (unit for run in net.imported.runs for unit in run.units):
+        definition = Definition(net.imported.graph, unit)
+        bounds = definition.bounds(net.found[unit.source], Arithmetic(True))
+        assert np.all((bounds.low <= bounds.exact) & (bounds.exact <= bounds.high) & (bounds.high - bounds.low <= 1))
+        assert definition.steps
+        from_half = np.abs(definition.steps.exact - np.floor(definition.steps.exact) - 0.5)
+        assert np.all((bounds.low == bounds.high) | (from_half < 0.02))
