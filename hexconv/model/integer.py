@@ -80,8 +80,11 @@ def qlinear_unit(graph: Graph, node: Node) -> Unit:
     output = quantised(graph, node.outputs[0], node.inputs[6], node.inputs[7])
     if output.dtype != source.dtype:
         raise Refused(f"it reads {source.dtype} and writes {output.dtype}; a chain has one dtype")
-    scaled = requantize(scale_of(source.scales, filter.scales, output.scales), output.zero_point)
-    return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], scaled), (node.input(8), None))
+    bias, channels = (node.input(8), None), filter_shape(graph, filter.tensor, node.inputs[0])[0]
+    sums = _sums(graph, source, filter, channels, bias)
+    scales = scale_of(source.scales, filter.scales, output.scales)
+    scaled = requantize(scales, output.zero_point, reach=lambda: sums.reach() + np.abs(sums.bias))
+    return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], scaled), bias)
 
 
 def integer_unit(graph: Graph, node: Node) -> Unit:
@@ -102,27 +105,10 @@ def qdq_unit(graph: Graph, node: Node) -> Unit:
     before, of_filter = (cast("Node", graph.maker(name)) for name in node.inputs[:2])
     source = quantised(graph, *(before.input(i) for i in range(3)), by=before)
     filter = quantised_filter(graph, *(of_filter.input(i) for i in range(3)), by=of_filter)
-    channels, scales = (
-        filter_shape(graph, filter.tensor, node.inputs[0])[0],
-        source.scales.astype(np.float64) * filter.scales,
-    )
+    channels = filter_shape(graph, filter.tensor, node.inputs[0])[0]
+    scales = source.scales.astype(np.float64) * filter.scales
     bias = dequantised_bias(graph, node.input(2), scales)
-    check_bias(graph, bias[0], channels)
-    units = np.broadcast_to(bias_units(graph, *bias), (channels,))
-
-    def sizes() -> Array:
-        return np.abs(oihw(graph.value(filter.tensor)).astype(np.int64) - filter.zero_points.reshape(-1, 1, 1, 1))
-
-    low, high = INTEGER_RANGE[source.dtype]
-    most = max(high - source.zero_point, source.zero_point - low)
-    sums = Sums(
-        source,
-        filter,
-        channels,
-        units,
-        lambda: sizes().sum((1, 2, 3)) * most,
-        lambda: sizes().max((1, 2, 3), initial=0),
-    )
+    sums = _sums(graph, source, filter, channels, bias)
     tail = tail_of(graph, node.outputs[0], sums)
     try:
         _stored_filter(graph, filter, tail.factors)
@@ -131,6 +117,30 @@ def qdq_unit(graph: Graph, node: Node) -> Unit:
             raise
         tail = Tail(node.outputs[0], unfolded=str(refusal))
     return _unit(graph, node, (before, node), source, filter, tail, bias)
+
+
+def _sums(graph: Graph, source: Quantised, filter: Quantised, channels: int, bias: tuple[str, Array | None]) -> Sums:
+    """What the sums of a conv stand for, and how far they go.
+
+    Raises:
+        Refused: the bias has another shape, depends on the model's input, or is no finite number.
+    """
+    check_bias(graph, bias[0], channels)
+    units = np.broadcast_to(bias_units(graph, *bias), (channels,))
+    low, high = INTEGER_RANGE[source.dtype]
+    most = max(high - source.zero_point, source.zero_point - low)
+
+    def sizes() -> Array:
+        return np.abs(oihw(graph.value(filter.tensor)).astype(np.int64) - filter.zero_points.reshape(-1, 1, 1, 1))
+
+    return Sums(
+        source,
+        filter,
+        channels,
+        units,
+        lambda: sizes().sum((1, 2, 3)) * most,
+        lambda: sizes().max((1, 2, 3), initial=0),
+    )
 
 
 def _unit(

@@ -8,7 +8,7 @@ where float32 rounds products onto halves, half to even takes every second of th
 side of them all. Where these are many, a product is rounded to few binary places first (`hexconv.model.float32`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,7 +52,9 @@ def scale_of(source: Array, filter: Array, output: Array) -> Array:
         return np.atleast_1d(np.float32(np.float32(source * filter) / output))
 
 
-def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = None) -> Scaled:
+def requantize(
+    scales: Array, zero_point: int, clamp: tuple[int, int] | None = None, reach: Callable[[], Array] | None = None
+) -> Scaled:
     """Turn `sum * scale + zero_point` into integer arithmetic.
 
     All channels have one shift where multipliers can hold all scales with it; else each channel has its own.
@@ -61,6 +63,8 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
         scales: the scales, float32, [1] or [K].
         zero_point: the zero point of the output.
         clamp: the range of the output's codes, where it is narrower than the dtype.
+        reach: gives the largest absolute value of each channel's sums, bias included, [K]; channels whose sums never
+            come to half of an output then have any multiplier that keeps them there.
 
     >>> how = requantize(np.float32([0.75]), 3).how
     >>> how.multiplier, how.shift, how.zero_point, how.rounding
@@ -83,13 +87,34 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
     if SMALLEST_SHIFT <= common <= LARGEST_SHIFT and np.array_equal(together << apart, multipliers):
         return _of_each(common, zero_point, clamp, {"multiplier": together})
     if common > 0:
+        silenced = None if reach is None or common > LARGEST_SHIFT else _silenced(together, reach(), common)
+        if silenced is not None and np.all((together << apart == multipliers) | (silenced > 0)):
+            held = np.where(together << apart == multipliers, together, silenced)
+            return _of_each(common, zero_point, clamp, {"multiplier": held})
         raise Refused(
-            f"its scales reach from {scales.min():g} to {scales.max():g}; beside one above 1 the least is a 128th of it"
+            f"its scales reach from {scales.min():g} to {scales.max():g}; beside one above 1 the least is a 128th of "
+            "it, or one with which no sum comes to half of an output"
         )
     # With a scale below 2**-32 no 32-bit sum comes to half of an output: such a scale may as well be the smallest.
     is_none = shifts < SMALLEST_SHIFT
     vectors = {"multiplier": np.where(is_none, 1, multipliers), "shift": np.where(is_none, SMALLEST_SHIFT, shifts)}
     return _of_each(PER_CHANNEL, zero_point, clamp, vectors)
+
+
+def _silenced(multipliers: Array, reach: Array, shift: int) -> Array:
+    """Multipliers with which no sum within reach comes to half of an output; 0 for channels whose sums do.
+
+    They are odd, as those of most scales are, so that they cost no kernel an instruction.
+
+    Args:
+        multipliers: the multipliers of the channels, rounded down to what a shift leaves of them.
+        reach: the largest absolute value of the sums of each channel.
+        shift: the shift of all channels.
+    """
+    half = 2.0 ** (FRACTION_BITS - 1 - shift)  # what a product has to come to
+    most = np.ceil(half / np.maximum(reach, 1)) - 1
+    most = np.where(reach * (multipliers + 1.0) < half, np.minimum(most, 2.0 ** (FRACTION_BITS - 1)), 0)
+    return (most - (most % 2 == 0)).clip(0).astype(np.int64)
 
 
 def _of_each(

@@ -247,7 +247,7 @@ def _requantised(
         scales = scales[:1] if np.unique(scales).size == 1 else scales
     return Tail(
         result,
-        requantize(scales, output.zero_point, clamp),
+        requantize(scales, output.zero_point, clamp, lambda: sums.reach() * np.abs(factors) + np.abs(bias)),
         None if np.all(factors == 1) else factors.astype(np.int64),
         shifts if np.any(shifts) else None,
         off,

@@ -97,7 +97,8 @@ def _checked(graph: Graph, unit: Unit) -> Unit:
         raise Refused(str(first_complaint(error).within("its case"))) from None
     except InputError as error:
         raise Refused(str(error)) from None
-    unit.weights.folded(graph)
+    if not alone.is_integer:  # those of integers are made where their sums are limited
+        unit.weights.folded(graph)
     result = graph.type_of(unit.result)
     if result.is_fixed and len(result.shape or ()) in RANKS and image_shape(graph, unit.result) != alone.shapes[-1]:
         raise Refused(f"its result {unit.result} has the shape {list(result.shape or ())}, not that of a conv's result")

@@ -64,3 +64,26 @@ def test_a_scale_that_is_none_is_refused(scale: float) -> None:
 def test_scales_that_nothing_holds_together_are_refused() -> None:
     with pytest.raises(Refused, match="128th"):
         requantize(np.array([3.0, 1e-7], np.float32), 0)
+
+
+@given(st.lists(st.tuples(st.floats(2**-30, 2**5, width=32), st.integers(0, 2**24)), min_size=2, max_size=9))
+def test_sums_within_reach_have_the_nearest_result_however_far_scales_are_apart(drawn: list[tuple[float, int]]) -> None:
+    scales, reach = [scale for scale, _ in drawn], np.array([most for _, most in drawn])
+    try:
+        found = requantize(np.array(scales, np.float32), 5, reach=lambda: reach)
+    except Refused:
+        lost = [scale < max(scales) / 128 for scale in scales]
+        assert any(far and most * Fraction(scale) * 2 > 0.5 for far, (scale, most) in zip(lost, drawn, strict=True))
+        return
+    for sums in (reach, -reach, reach // 3):
+        expected = [min(max(round(int(t) * Fraction(s)) + 5, -128), 127) for t, s in zip(sums, scales, strict=True)]
+        assert requantized(sums, found.how, "int8", found.vectors).tolist() == expected
+
+
+def test_a_channel_whose_sums_come_to_no_output_goes_with_any_scale() -> None:
+    scales, reach = np.array([1.7, 1e-8], np.float32), np.array([10**6, 10**6])
+    found = requantize(scales, 3, reach=lambda: reach)
+    assert (found.how.shift, found.vectors["multiplier"][1] % 2) == (1, 1)
+    assert requantized(np.array([100, 10**6]), found.how, "int16", found.vectors).tolist() == [173, 3]
+    with pytest.raises(Refused, match="no sum comes to half"):
+        requantize(scales, 3, reach=lambda: 100 * reach)
