@@ -67,6 +67,7 @@ def filter_shape(graph: Graph, tensor: str, image: str) -> tuple[int, int, int, 
 def oihw(filter: Array) -> Array:
     """A filter as a chain has it: one of OIW gets a height of 1.
 
+    >>> import numpy as np
     >>> oihw(np.zeros((8, 3, 5))).shape
     (8, 3, 1, 5)
     """
@@ -144,7 +145,7 @@ def window(attributes: Attributes, axes: int) -> Attributes:
         axes: the number of axes that it slides along.
 
     >>> window({"strides": [3], "pads": [1, 2], "group": 4}, 1)
-    {'strides': [1, 3], 'pads': [0, 1, 0, 2], 'group': 4, 'dilations': [1, 1]}
+    {'strides': [1, 3], 'dilations': [1, 1], 'pads': [0, 1, 0, 2], 'group': 4}
     """
     stated = {"strides": [1] * axes, "dilations": [1] * axes} | dict(attributes)
     if axes != 1:
