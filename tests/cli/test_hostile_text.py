@@ -13,6 +13,9 @@ from rich.console import Console
 
 from hexconv.cli.app import exit_code
 from hexconv.cli.streams import standard_streams
+from hexconv.model.manifest import ChainEntry, Manifest, NotTaken
+from hexconv.report.page.inline import SVG
+from hexconv.report.plots import Plot
 
 HOSTILE = "\x1b[2J\x1b]8;;http://x\x07\u202egnp.\r\x85<script>alert(1)</script>[red]"
 CASE = """
@@ -72,13 +75,31 @@ def test_commands_print_and_write_names_of_files_escaped(
         assert file.name.isprintable()
 
 
-def test_the_page_has_the_elements_of_a_harmless_one(tmp_path: Path) -> None:
-    pages = []
-    for place, name in enumerate(("harmless", HOSTILE.replace("/", ""))):
-        path, page = tmp_path / str(place) / f"{name}.toml", tmp_path / f"{place}.html"
-        path.parent.mkdir()
-        path.write_text(CASE)
-        assert exit_code(["report", str(path), "-o", str(page)]) == 0
-        pages.append(page.read_text())
+PAGES = [("harmless", "harmless"), ("hostile", HOSTILE)]
+
+
+def assert_alike(pages: list[str]) -> None:
     assert all(c.isprintable() or c == "\n" for c in pages[1])
     assert Elements(pages[0]).tags == Elements(pages[1]).tags
+
+
+def test_the_page_of_a_hostile_name_has_the_elements_of_a_harmless_one(tmp_path: Path) -> None:
+    for kind, name in PAGES:
+        case = tmp_path / f"{name.replace('/', '')}.toml"
+        case.write_text(CASE)
+        assert exit_code(["report", str(case), "-o", str(tmp_path / kind)]) == 0
+    assert_alike([(tmp_path / kind).read_text() for kind, _ in PAGES])
+
+
+def test_the_page_of_a_hostile_manifest_has_the_elements_of_a_harmless_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plot, "svg", lambda _: f'<svg xmlns="{SVG}"/>')
+    (tmp_path / "01-a.toml").write_text(CASE)
+    for kind, words in PAGES:
+        entry = ChainEntry(case="01-a", convs=(words,), input=words, output=words, ended_by=words, reason=words)
+        left_out = NotTaken(node=words, op=words, reason=words)
+        manifest = Manifest(model=words, notes=(words,), chain=(entry,), not_taken=(left_out,))
+        (tmp_path / "network.toml").write_text(manifest.to_toml())
+        assert exit_code(["report", str(tmp_path), "-o", str(tmp_path / kind)]) == 0
+    assert_alike([(tmp_path / kind).read_text() for kind, _ in PAGES])

@@ -32,10 +32,12 @@ from tests.build.test_build import (
     HALF_PAIR,
     MISALIGNED,
     NO_SCRATCH,
+    NO_VTCM,
     NOT_READY,
     NULL_POINTER,
     OK,
     SCRATCH,
+    VTCM,
     WRONG_WEIGHTS,
     without,
 )
@@ -234,7 +236,7 @@ def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork
 
 
 def test_a_platform_that_a_network_can_not_use_is_refused(on_host: tuple[Path, BuiltNetwork]) -> None:
-    """Half of a pair of callbacks; an arena that is not there, or not aligned."""
+    """Half of a pair of callbacks; VTCM or an arena that is not there, or not aligned."""
     network = hexconv.load(on_host[0])["small"]
     library, [weights, _, operators] = network._library, network._kept
     fresh, at, given = (ctypes.c_void_p * 64)(), pointer(weights), ctypes.byref(operators)
@@ -242,6 +244,9 @@ def test_a_platform_that_a_network_can_not_use_is_refused(on_host: tuple[Path, B
     for place, instead, error in (
         (COPY_START, None, HALF_PAIR),
         (COPY_WAIT, None, HALF_PAIR),
+        (VTCM, None, NO_VTCM),
+        (VTCM, nothing, NO_VTCM),
+        (VTCM, crooked, MISALIGNED),
         (SCRATCH, None, NO_SCRATCH),
         (SCRATCH, nothing, NO_SCRATCH),
         (SCRATCH, crooked, MISALIGNED),
