@@ -196,13 +196,15 @@ class Definition:
 
     def _rounded(self, node: Node, known: Mapping[str, Bounds]) -> dict[str, Bounds]:
         """Compute a node with ONNX's evaluator in float64; each input is moved by its error, one after the other."""
-        moving = [name for name in dict.fromkeys(node.inputs) if name in known]
         exact = {name: known[name].exact if name in known else self._constant(name) for name in node.inputs if name}
+        # What BatchNormalization rounds on its way is as large as its constants, though its result may be next to 0.
+        is_long = node.op == "BatchNormalization"
+        moving = [name for name in exact if name in known or is_long]
         ulps = 0.0 if node.op in MOVES else ROUNDINGS * self._roundoff
         made = self._evaluated(node, exact)
         low, high = dict(made), dict(made)
         for name in moving:
-            widened = known[name].moved(ulps * np.abs(known[name].exact))
+            widened = known.get(name, Bounds.of(exact[name])).moved(ulps * np.abs(exact[name]))
             ends = [self._evaluated(node, {**exact, name: end}) for end in (widened.low, widened.high)]
             for output, value in made.items():
                 low[output] = low[output] + np.minimum(np.minimum(*(end[output] for end in ends)) - value, 0)

@@ -19,7 +19,7 @@ def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None
         names: the names of its inputs.
         model: the name of its file, for errors.
         given: an `.npz` file with these arrays; without one, floats are drawn from a normal distribution, and integers
-            of 8 bits from all of their values.
+            of 8 and 16 bits from all of their values.
         seed: the seed of the values that are drawn.
 
     Raises:
@@ -51,7 +51,7 @@ def _drawn(random: np.random.Generator, name: str, form: Form, model: str) -> Ar
     shape, dtype = form
     if dtype.startswith("float"):
         return random.standard_normal(shape).astype(dtype)
-    if dtype in ("uint8", "int8"):
+    if dtype in ("uint8", "int8", "uint16", "int16"):
         ends = np.iinfo(dtype)
         return random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
     raise InputError.because(
