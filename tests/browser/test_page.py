@@ -89,7 +89,9 @@ def test_axe_finds_no_barrier(scheme: str, browser: "Browser", report: Path) -> 
 
 
 def test_a_screen_reader_hears_every_plot_and_its_table(page: "Page") -> None:
-    told = "Footprint, MiB. Footprint over k_split and h_split. 23 of 32 plans fit the 4 MiB of v68."
+    told = (
+        "Footprint, MiB. Footprint over k_split and h_split. 23 of 32 plans fit the 4 MiB of v68, ✗ marks the others."
+    )
     assert page.get_by_role("img", name=told).count() == 1
     for landmark in ("banner", "navigation", "main", "contentinfo"):
         assert page.get_by_role(landmark).count() == 1

@@ -17,7 +17,7 @@ from hexconv.cli.app import exit_code
 from hexconv.report.costs import own_cost
 from hexconv.report.page.answer import Answer, Known
 from hexconv.report.page.stripes import stripes_view
-from hexconv.report.plots import Plot, front_plot, packets_plot, vtcm_plot
+from hexconv.report.plots import Plot, front_plot, packets_plot, split_plots, vtcm_plot
 from hexconv.report.plots.dark import DARK
 from hexconv.report.plots.theme import ROLE_COLOURS
 from hexconv.report.tables import Rate
@@ -63,6 +63,11 @@ def test_a_plan_that_is_advised_is_valid_fits_and_moves_what_is_said(case: Case)
         assert _figures(other) == (advice[3], advice[2])
     for plan, footprint, traffic, *_ in told.numbers.rows:
         assert _figures(case if plan == "this case" else _turned(case, plan)) == (traffic, footprint)
+    for plot, which in zip(split_plots(case, {}), (1, 0), strict=False):
+        least = re.search(rf"Least(?: of those)?: {SIZE} at k_split (\d+), (\w+) (\d+)\.", plot.words)
+        assert least
+        turned = {"k_split": int(least[2]), least[3]: int(least[4])}
+        assert _figures(replace(case, plan=replace(case.settled, **turned)))[which] == least[1]
 
 
 @settings(max_examples=30, deadline=None)
@@ -214,26 +219,40 @@ def test_a_page_names_one_size_of_vtcm(read: Element) -> None:
     assert sizes == {"4 MiB"}
 
 
-@pytest.mark.simulator
-def test_a_network_says_what_best_and_run_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    """The folder of a network of one small chain."""
     (tmp_path / "network.toml").write_text(MANIFEST[: MANIFEST.rindex("[[chain]]")])
     (tmp_path / "first.toml").write_text(CHAIN)
-    folder, page, plans = str(tmp_path), tmp_path / "i.html", tmp_path / "plans"
-    assert exit_code(["report", folder, "--run", "--vtcm", "1MiB", "-o", str(page)]) == 0
+    return tmp_path
+
+
+def test_a_network_says_what_best_prints(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = network / "i.html"
+    assert exit_code(["report", str(network), "--vtcm", "1MiB", "-o", str(page)]) == 0
     capsys.readouterr()
-    assert exit_code(["best", folder, "--vtcm", "1MiB", "--json", "-o", str(plans)]) == 0
-    best = json.loads(capsys.readouterr().out)
-    assert exit_code(["run", *map(str, sorted(plans.glob("*.toml"))), "--target", "hexagon", "--json"]) == 0
-    run, root = json.loads(capsys.readouterr().out), Document(page.read_text()).root
-    head, total = [_said(each) for each in root.all("ul")[1].all("li")], best["total"]
+    assert exit_code(["best", str(network), "--vtcm", "1MiB", "--json"]) == 0
+    total, root = json.loads(capsys.readouterr().out)["total"], Document(page.read_text()).root
+    head = [_said(each) for each in root.all("ul")[1].all("li")]
     moved = f"{in_bytes(total['after_bytes'])} instead of {in_bytes(total['before_bytes'])}"
     assert head[0].startswith(f"A call moves {moved}")
     assert head[2] == f"The largest piece takes {in_bytes(total['footprint_bytes'])} of 1 MiB of VTCM."
-    packets, slots = (sum(row[key] for row in run) for key in ("packets", "issue_slots"))
-    assert head[3].startswith(f"On the simulator they take {packets:,} packets and {slots:,} issue slots; 1 of 1")
     assert "4 MiB" not in _said(root)
-    for article, row in zip(root.all("article"), run, strict=True):
-        assert _facts(article)["On the simulator"].startswith(
-            f"right; {row['packets']:,} packets, {row['issue_slots']:,} issue slots"
-        )
-        assert _facts(article)["VTCM"].endswith("to spare of the 1 MiB that it may take")
+    assert all(
+        _facts(article)["VTCM"].endswith("to spare of the 1 MiB that it may take") for article in root.all("article")
+    )
+
+
+@pytest.mark.deep
+@pytest.mark.simulator
+def test_a_network_says_what_run_prints(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, plans = network / "i.html", network / "plans"
+    assert exit_code(["report", str(network), "--run", "-o", str(page)]) == 0
+    assert exit_code(["best", str(network), "-o", str(plans)]) == 0
+    capsys.readouterr()
+    assert exit_code(["run", *map(str, sorted(plans.glob("*.toml"))), "--target", "hexagon", "--json"]) == 0
+    (row,), root = json.loads(capsys.readouterr().out), Document(page.read_text()).root
+    counts = f"{row['packets']:,} packets and {row['issue_slots']:,} issue slots"
+    assert f"On the simulator they take {counts}; 1 of 1 is right." in _said(root)
+    told = f"right; {row['packets']:,} packets, {row['issue_slots']:,} issue slots"
+    assert [_facts(article)["On the simulator"].startswith(told) for article in root.all("article")] == [True]

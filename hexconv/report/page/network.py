@@ -88,7 +88,7 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
     if run:
         slots, packets = (sum(found.slots.issue_slots for found in run), sum(found.slots.packets for found in run))
         right = sum(found.run.check.passed for found in run)
-        verdict = f"{right} of {len(run)} are right"
+        verdict = f"{right} of {len(run)} {'is' if right == 1 else 'are'} right"
         yield f"On the simulator they take {packets:,} packets and {slots:,} issue slots; {verdict}."
     if network.refused or network.not_taken:
         unplanned, alone = counted(len(network.refused), "chain"), counted(len(network.not_taken), "conv")

@@ -47,19 +47,21 @@ def stripes_view(case: Case) -> StripesView | None:
     scale = TALLEST / max(rows)
     boxes = [[_boxes(held, scale) for held in stripe] for stripe in every]
     told = [_told(stripe) for stripe in every]
-    words, drawn = f"{_counts(len(making), len(every) - len(making))} {LEGEND}", making[1]
+    counts = _counts(len(making), len(every) - len(making), case.settled.threads)
+    words, drawn = f"{counts} {LEGEND}", making[1]
     drawing = _drawn(rows, scale, boxes[drawn], f"{words} {told[drawn]}")
     return StripesView(drawing, drawn + 1, words, json.dumps(boxes), json.dumps(told), len(every))
 
 
-def _counts(making: int, filling: int) -> str:
+def _counts(making: int, filling: int, threads: int) -> str:
     """Say how many steps there are.
 
-    >>> _counts(3, 0), _counts(3, 1)
-    ('3 stripes of the output.', '3 stripes of the output, and 1 warm-up step.')
+    >>> _counts(3, 1, threads=1), _counts(8, 0, threads=4)
+    ('3 stripes of the output, and 1 warm-up step.', '8 stripes of the output, thread by thread of 4.')
     """
     warm_up = f", and {counted(filling, 'warm-up step')}" if filling else ""
-    return f"{counted(making, 'stripe')} of the output{warm_up}."
+    bands = f", thread by thread of {threads}" if threads > 1 else ""
+    return f"{counted(making, 'stripe')} of the output{warm_up}{bands}."
 
 
 def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:

@@ -116,9 +116,10 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
     """Describe a heat map: how many plans fit, and which plan has the least of the quantity."""
     fitting = [cost for cost in costs if cost.fits]
     least = min(fitting or costs, key=quantity.value)
+    crossed = f", {REFUSED_SIGN} marks the others" if len(fitting) < len(costs) else ""
     return (
         f"{quantity.what} over k_split and {_knob(case)}. {len(fitting)} of {counted(len(costs), 'plan')} "
-        f"{'fits' if len(fitting) == 1 else 'fit'} {vtcm_words(case.settled)}. "
+        f"{'fits' if len(fitting) == 1 else 'fit'} {vtcm_words(case.settled)}{crossed}. "
         f"Least{' of those' if fitting else ''}: {quantity.told(quantity.value(least))} "
         f"at k_split {least.plan.k_split}, {_knob(case)} {_height(least.plan)}."
     )
