@@ -1,5 +1,7 @@
 """Builds a folder of C for several chains: an object, a header and an example for each, and the files they share."""
 
+import re
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -7,9 +9,10 @@ from pathlib import Path
 from hexconv.build.chain import Built, built_chain
 from hexconv.build.linked import archived, platform_files
 from hexconv.build.rendering import rendered
+from hexconv.run.simulator.toolchain import ZIG_TARGET
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
-from hexconv.whitelist import apart, identifier
+from hexconv.whitelist import Code, apart, identifier
 from hexconv.written import write_folder
 
 DEFAULT_ISA = "v68"
@@ -17,6 +20,16 @@ ARCHIVE = "libchains.a"
 NEVER_RUN = ("v75", "v79", "v81")
 """Instruction sets for which code is compiled and linked here, and never run."""
 SHARED = ("Makefile", "CMakeLists.txt", "README.md")
+MACHINE = "machine.mk"
+_PLAIN_PATH = re.compile(r"[\w./+@ -]+", re.ASCII)
+"""What a Makefile and a shell, between quotes, take as it is."""
+
+
+def machine_makefile(target: Target, isa: str) -> bytes:
+    """Return the part of a Makefile that says how this machine compiles and runs examples."""
+    python = sys.executable if _PLAIN_PATH.fullmatch(sys.executable or "") else "python3"
+    words = {"hexagon": target == "hexagon", "isa": isa, "python": Code(python), "zig_target": ZIG_TARGET}
+    return rendered(MACHINE, words).encode()
 
 
 def build(
@@ -46,6 +59,7 @@ def build(
         "never_run": NEVER_RUN,
     }
     contents = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
+    contents[MACHINE] = machine_makefile(target, isa)
     built = []
     for (case, tensors), name in zip(cases, names, strict=True):
         chain, files = built_chain(case, tensors, name, target, isa)

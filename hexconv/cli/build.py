@@ -14,7 +14,7 @@ def build_(
     *cases: Path,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     target: Target = "hexagon",
-    isa: str = "v68",
+    isa: str | None = None,
     weights: Path | None = None,
     image: Annotated[Path | None, Parameter(name="--input")] = None,
     random: Annotated[bool, Parameter(negative=())] = False,
@@ -36,7 +36,8 @@ def build_(
         cases: name case files (TOML), folders of them, or patterns; or one model (MODEL.onnx).
         output: write into this folder.
         target: compile for Hexagon, or for this machine (llvm).
-        isa: compile for this version of Hexagon, v66 to v81.
+        isa: compile for this version of Hexagon, v66 to v81; the default is the newest up to v68 that the QEMU of this
+            machine runs, so that the example can be checked here, and v68 without QEMU.
         weights: take filters and biases (filter1, bias1, ..) from this .npz file (for one case).
         image: take the input of the example (NHWC) from this .npz file (for one case); for a model, its inputs by
             their names.
@@ -53,14 +54,15 @@ def build_(
     from hexconv.cli.progress import starting
 
     with starting():
-        from hexconv.cli.build_cases import build_cases
+        from hexconv.cli.build_cases import Code, build_cases
         from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
         from hexconv.cli.run_cases import Given
 
     check_folder("--output", output)
     given = Given(None, weights, image, random)
-    asked = Asked(vtcm, objective, tuple(shape or ()), target, isa, seed, threads)
+    code = Code.of(target, isa)
+    asked = Asked(vtcm, objective, tuple(shape or ()), code, seed, threads)
     if any(path.suffix == ENDING for path in cases):
         return build_model(cases, given, asked, output, json)
     check_cases(asked)
-    return build_cases(cases, given, seed, output, target, isa, json)
+    return build_cases(cases, given, seed, output, code, json)

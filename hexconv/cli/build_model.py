@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hexconv.cli.build_cases import check_isa, size_text
+from hexconv.cli.build_cases import Code, size_text
 from hexconv.cli.cases import print_json
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import waiting
@@ -15,7 +15,7 @@ from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted, build_network
 from hexconv.report.words import setup_words
-from hexconv.spec import Plan, Target
+from hexconv.spec import Plan
 from hexconv.spec.objective import Objective
 
 ENDING = ".onnx"
@@ -28,8 +28,7 @@ class Asked:
     vtcm: str | None
     objective: Objective | None
     shapes: Sequence[str]
-    target: Target
-    isa: str
+    code: Code
     seed: int
     threads: int | None = None
 
@@ -60,16 +59,15 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
             raise InputError.because(
                 f"{option} is for case files, and a model was given", "leave it out: a model has its weights"
             )
-    check_isa(asked.isa)
     wanted = Wanted(
         vtcm_bytes=memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm else capacity_of(Plan()),
-        target=asked.target,
-        isa=asked.isa,
+        target=asked.code.target,
+        isa=asked.code.isa,
         objective=asked.objective or "traffic",
         shapes=stated_shapes("build", asked.shapes),
         given=given.image,
         seed=asked.seed,
-        threads=asked.threads or (1 if asked.target == "hexagon" else os.cpu_count() or 1),
+        threads=asked.threads or (1 if asked.code.target == "hexagon" else os.cpu_count() or 1),
     )
     with waiting(f"building {paths[0].name}"):
         built = build_network(paths[0], folder, wanted)
@@ -78,7 +76,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
     else:
         for line in _lines(built):
             print(line)
-        print(f"make -C {folder} run: compiles and runs the example, which checks its answer")
+        print(asked.code.line(folder))
     return 0
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hexconv.build.library import ARCHIVE, DEFAULT_ISA
+from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefile
 from hexconv.build.linked import archived, c_files, platform_files
 from hexconv.model import import_model
 from hexconv.model.load import Shapes, load_model
@@ -134,6 +134,7 @@ def write_compiled(
     built = built_facts(path, wanted, compiled)
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
     contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
+    contents[MACHINE] = machine_makefile(wanted.target, wanted.isa)
     contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})
     contents["network.weights.bin"] = compiled.weights.content
     contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}

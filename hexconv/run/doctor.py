@@ -102,8 +102,18 @@ def _qemu() -> Part:
         return f"{simulator.version}, runs up to {simulator.isa} with HVX"
 
     part = _probed(needs.QEMU, found, "run --target hexagon", needs.INSTALL_QEMU)
-    is_newest = not part.present or f"up to {needs.NEWEST_ISA} " in part.found
-    return part if is_newest else replace(part, hint=needs.NEWER_QEMU)
+    return replace(part, hint=_not_run()) if part.present else part
+
+
+def _not_run() -> str:
+    """Say which instruction sets the simulator doesn't run, and what would run them."""
+    from hexconv.lower.hexagon_target import isas
+    from hexconv.run.simulator.qemu import find_qemu
+
+    newer = isas()[: isas().index(find_qemu().isa)]
+    by_others, by_none = (sorted(isa for isa in newer if (isa <= needs.NEWEST_ISA) == runs) for runs in (True, False))
+    cure = f"does not run {', '.join(by_others)}: {needs.NEWER_QEMU}; " if by_others else ""
+    return f"{cure}{', '.join(by_none)}: no published QEMU runs them, and code for them is compiled and linked alone"
 
 
 def _vtcm() -> Part:
