@@ -116,7 +116,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     written, no folder is made.
 
     Raises:
-        NotWritten: a file can't be written, or a folder is where a file has to be.
+        NotWritten: a file can't be written, or a folder or a device is where a file has to be.
     """
     is_there = folder.is_dir()
     with _told(folder), _folders(folder if is_there else folder.parent) as place, unfinished(place) as made:
@@ -126,8 +126,8 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             made.rename(folder)
             return
         for file in files:
-            if (folder / file.name).is_dir():
-                raise IsADirectoryError(0, f"{file.name} is a folder there")
+            if (folder / file.name).exists() and not (folder / file.name).is_file():
+                raise FileExistsError(0, f"{file.name} is there, and no file")
         for file in files:
             file.replace(folder / file.name)
 

@@ -28,7 +28,7 @@ _PLAIN_PATH = re.compile(r"[\w./+@ -]+", re.ASCII)
 def machine_makefile(target: Target, isa: str) -> bytes:
     """Return the part of a Makefile that says how this machine compiles and runs examples."""
     python = sys.executable if _PLAIN_PATH.fullmatch(sys.executable or "") else "python3"
-    words = {"hexagon": target == "hexagon", "isa": isa, "python": Code(python), "zig_target": ZIG_TARGET}
+    words = {"hexagon": target == "hexagon", "isa": isa, "python": Code(python), "zig_target": ZIG_TARGET}  # noqa: S704
     return rendered(MACHINE, words).encode()
 
 

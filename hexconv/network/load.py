@@ -21,7 +21,7 @@ from hexconv.run.runner import Array
 
 OPERATORS = 12
 """How many pointers `struct hexconv_operators` has."""
-POINTERS_OF_A_CONTEXT = 3
+POINTERS_OF_A_CONTEXT = 4
 """How many pointers the struct of a context has besides the contexts of its chains."""
 
 
