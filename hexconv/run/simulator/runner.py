@@ -151,10 +151,10 @@ class Simulator:
         self.copies.ask(header["copies"])
         header["threads"]["seed"] = self.copies.seed % 2**32
         header["events"]["wanted"] = self.events
-        started = time.perf_counter()
+        asked, started = header.copy(), time.perf_counter()
         ending, blocks = self._ended(executable, image, trace)
         seconds = time.perf_counter() - started
-        check(image, ending, [*_numbered("input", inputs), *_numbered("output", outputs)])
+        check(image, asked, ending, [*_numbered("input", inputs), *_numbered("output", outputs)])
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
         counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 
 MAGIC = 0x48584356
-MAX_ARGUMENTS = 64
+MAX_ARGUMENTS = 1024
 MAX_DIMENSIONS = 10
 MAX_QUEUES = 64
 MAX_SIZES = 64

@@ -5,28 +5,53 @@ from itertools import pairwise
 from typing import Any
 
 from hexconv.errors import RunFailed
+from hexconv.run.copies import Fault
 from hexconv.run.poison import changed_bytes
 from hexconv.run.simulator.image import Image
 from hexconv.run.simulator.qemu import Ending
-from hexconv.run.simulator.structures import Arena, Finding, State
+from hexconv.run.simulator.structures import MAX_SIZES, Arena, Finding, State
 
 _MEMORY = {Arena.HEAP: "heap", Arena.VTCM: "VTCM"}
 
 
-def check(image: Image, ending: Ending, names: list[str]) -> None:
+_HOSTS = ("magic", "header_bytes", "image_bytes", "parent", "stack", "arenas", "argument_count", "arguments")
+"""The fields of the header that the harness only reads."""
+
+
+def check(image: Image, asked: Any, ending: Ending, names: list[str]) -> None:
     """Check that a run returned and that every guard is whole.
 
     Args:
         image: the image after the run.
+        asked: the header before the run.
         ending: how the simulator's process ended.
         names: the names of the arguments, for messages.
 
     Raises:
         RunFailed: the run failed; the text names the most telling cause.
     """
+    _check_header(image.header, asked)
     _check_findings(image.header)
     _check_state(image, ending, names)
     _check_guards(image, names)
+
+
+def _check_header(header: Any, asked: Any) -> None:
+    """Check that the header is the one of the host and of the harness: a kernel can write over it too."""
+    changed = [name for name in _HOSTS if header[name].tobytes() != asked[name].tobytes()]
+    complaint, copies = header["complaint"], header["copies"]
+    known = {
+        "state": (header["state"], State),
+        "complaint": (complaint["kind"], Finding),
+        "arena": (complaint["arena"], Arena),
+        "fault": (copies["fault"], Fault),
+        "sizes": (copies["sizes"], range(MAX_SIZES + 1)),
+        "threads": (header["threads"]["count"], [asked["threads"]["count"]]),
+        "signal": (header["signal"], [0, *signal.Signals]),
+    }
+    changed += [name for name, (value, values) in known.items() if int(value) not in list(map(int, values))]
+    if changed:
+        raise RunFailed(f"the kernel wrote over the header of its memory image, far in front of input 0: {changed[0]}")
 
 
 def _check_findings(header: Any) -> None:

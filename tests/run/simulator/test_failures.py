@@ -1,22 +1,30 @@
 """Kernels and simulators that fail: one clear line each, nothing left behind, the next run unharmed."""
 
 import concurrent.futures
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tvm
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from tvm import tirx
 from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
 
 from hexconv.errors import RunFailed, ToolMissing
+from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.runner import Measurement
+from hexconv.run.simulator.image import laid_out
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.structures import HEADER
+from hexconv.written import temporary_folder
 
 pytestmark = pytest.mark.simulator
 
@@ -51,6 +59,14 @@ def behind_output(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32
 def before_output(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     for i in range(1025):
         b[i - 1] = a[0]
+
+
+@T.prim_func(s_tir=True)
+def anywhere(a: T.Buffer((1024,), "int32"), b: T.Buffer((1024,), "int32")):
+    for i in range(1024):
+        b[i] = a[i]
+    for i in range(a[1]):
+        b[a[0] + i] = a[2]
 
 
 @T.prim_func(s_tir=True)
@@ -149,6 +165,26 @@ def test_a_wrong_kernel_is_named_and_the_next_run_is_unharmed(kernel: tirx.PrimF
     np.testing.assert_array_equal(attempt(copying).outputs[0], INPUT)
 
 
+@given(st.integers(0, HEADER.itemsize // 4 - 1), st.sampled_from([1, 40, 5000]), st.sampled_from([0, 1, 77, -1]))
+@settings(max_examples=12, deadline=None)
+@example(HEADER.fields["complaint"][1] // 4 + 1, 1, 7)
+@example(HEADER.fields["copies"][1] // 4 + 2, 1, 99)
+def test_a_kernel_that_writes_over_the_header_fails_or_does_no_harm(first: int, count: int, value: int) -> None:
+    """Words of 4 bytes from the start of the image; what else the harness then does, the run fails in a line."""
+    layout = laid_out(compiled_anywhere(), [((1024,), "int32")] * 2, 0)
+    output = int(layout.header["arguments"][1]["data"]["offset"]) // 4
+    given_ = np.arange(1024, dtype=np.int32)
+    given_[:3] = first - output, min(count, HEADER.itemsize // 4 - first), value
+    with contextlib.suppress(RunFailed):
+        run = PATIENT.run_object(compiled_anywhere(), [given_], [((1024,), "int32")])
+        np.testing.assert_array_equal(run.outputs[0], given_)
+
+
+@cache
+def compiled_anywhere() -> HexagonObject:
+    return PATIENT.compiled(tvm.IRModule({"main": anywhere.with_attr("global_symbol", "main")}))
+
+
 def test_an_endless_kernel_ends_with_its_time() -> None:
     with pytest.raises(RunFailed, match=r"took longer than 0.5 s"):
         attempt(endless, Simulator(seconds=0.5))
@@ -214,12 +250,12 @@ def test_a_simulator_that_is_too_old_or_none_at_all_is_named(
         attempt(copying)
 
 
-def test_no_temporary_file_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_no_temporary_file_stays() -> None:
+    before = set(temporary_folder().iterdir())
     attempt(copying)
     with pytest.raises(RunFailed):
         attempt(endless, Simulator(seconds=0.5))
-    assert not list(tmp_path.iterdir())
+    assert set(temporary_folder().iterdir()) == before
 
 
 def simulators_of(process: int) -> list[int]:

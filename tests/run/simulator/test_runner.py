@@ -1,5 +1,8 @@
 """Right kernels give right answers and exact counts."""
 
+import functools
+import operator
+
 import numpy as np
 import pytest
 import tvm
@@ -9,6 +12,10 @@ from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this
 from hexconv.errors import RunFailed
 from hexconv.run.simulator import runner
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.structures import MAX_ARGUMENTS
+from hexconv.spec import Chain, Conv2d, Requantize
+from hexconv.spec.chain import MOST_CONVS
+from hexconv.spec.vectors import vector_names
 
 SHAPE = (16, 64)
 pytestmark = pytest.mark.simulator
@@ -127,3 +134,20 @@ def test_a_run_may_not_take_more_than_the_machine_has(monkeypatch: pytest.Monkey
     monkeypatch.setattr(runner, "available_memory_bytes", lambda: 1 << 20)
     with pytest.raises(RunFailed, match=r"needs 1\.\d MiB .* may have 1\.0 MiB"):
         Simulator().run(doubled(), [INPUT], OUTPUT)
+
+
+def test_a_kernel_takes_as_many_arguments_as_the_longest_chain_has() -> None:
+    conv = Conv2d(
+        out_channels=2,
+        bias=True,
+        activation="table",
+        requantize=Requantize(multiplier="per_channel", shift="per_channel", zero_point=3),
+    )
+    longest = Chain(input=(1, 8, 8, 2), dtype="uint8", conv=(conv,) * MOST_CONVS)
+    count = 2 + 2 * MOST_CONVS + len(vector_names(longest))
+    assert count <= MAX_ARGUMENTS
+    parts = [te.placeholder((4,), "int32", name=f"part{i}") for i in range(80)]
+    whole = te.compute((4,), lambda i: functools.reduce(operator.add, [part[i] for part in parts]), name="whole")
+    module = tvm.IRModule({"main": te.create_prim_func([*parts, whole])})
+    given = [np.full(4, 1 << i % 20, np.int32) for i in range(len(parts))]
+    assert np.array_equal(Simulator().run(module, given, [((4,), "int32")]).outputs[0], sum(given))

@@ -14,7 +14,7 @@
 
 enum {
     IMAGE_MAGIC = 0x48584356,
-    MAX_ARGUMENTS = 64,
+    MAX_ARGUMENTS = 1024,
     MAX_DIMENSIONS = 10,
     TEXT_BYTES = 1024,
     POISON_HALFWORD = 0xFFCC, /* NaN as float16, bfloat16, float32 and float64; -52 and -1 as bytes */
