@@ -2,7 +2,7 @@
 
 A ```console block holds `$ command` lines, each with its output beneath; a line of dots stands for any number of lines,
 and dots within a line for anything there. A ```toml block whose first line is `# NAME.toml` is a file. Commands are
-`hexconv ...`, run in this process, and `echo $?`.
+`hexconv ...`, run in this process, `make ...`, and `echo $?`.
 """
 
 import contextlib
@@ -10,9 +10,11 @@ import io
 import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 from hexconv.cli.app import exit_code
 
@@ -50,6 +52,11 @@ def play(page: str, folder: Path) -> Iterator[tuple[str, str, str]]:
             program, *arguments = shlex.split(step.command, comments=True)
             if (program, arguments) == ("echo", ["$?"]):
                 yield step.command, step.text, f"{status}\n"
+                continue
+            if program == "make":
+                made = subprocess.run([program, *arguments], stdout=PIPE, stderr=STDOUT, text=True, check=False)
+                status = made.returncode
+                yield step.command, step.text, made.stdout
                 continue
             assert program == "hexconv", step.command
             out = io.StringIO()
