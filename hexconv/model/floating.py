@@ -1,19 +1,19 @@
 """Read a float Conv, with the Pad before it and what scales, shifts and bends its results behind it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from hexconv.model.activation import Recognised, activation_of
 from hexconv.model.affine import Affine, affine_of
-from hexconv.model.entry import float_entry
-from hexconv.model.geometry import Sides, check_bias, filter_shape, geometry, image_shape, oihw
+from hexconv.model.entry import entry_of
+from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape, oihw
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Folded, Unit
-from hexconv.spec import Conv2d, Padding
+from hexconv.spec import Conv2d
 from hexconv.spec.activations import SLOPE
 from hexconv.spec.dtypes import Dtype
 
@@ -77,7 +77,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
     Raises:
         Refused: no chain can have this conv.
     """
-    entry, filter, bias = float_entry(graph, node), node.input(1), node.input(2)
+    entry, filter, bias = entry_of(graph, [node]), node.input(1), node.input(2)
     dtype, filter_dtype = (graph.type_of(name).dtype for name in (entry.source, filter))
     if not filter_dtype:
         raise Refused(f"the type of its filter {filter} is not known to ONNX's shape inference: it may be sparse")
@@ -86,7 +86,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
     image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter, node.inputs[0])
     check_bias(graph, bias, taps[0])
     fields = geometry(graph, node, image, taps)
-    fields["padding"] = _with(fields["padding"], entry.padding)
+    fields["padding"] = entry.around(fields["padding"])
     tail = _tail(graph, node.outputs[0], taps[0])
     found = tail.activation
     weights = FloatWeights(filter, bias, tail.affine, cast("Dtype", dtype), found.slopes if found else "")
@@ -102,26 +102,12 @@ def float_unit(graph: Graph, node: Node) -> Unit:
         zero_point=0,
         conv=found.over(conv) if found else conv,
         weights=weights,
-    )
-
-
-def _with(padding: Padding, more: Sides) -> Padding:
-    """Add the padding of the Pad before a conv to the conv's own."""
-    top, left, bottom, right = more
-    return replace(
-        padding,
-        top=padding.top + top,
-        left=padding.left + left,
-        bottom=padding.bottom + bottom,
-        right=padding.right + right,
+        notes=(entry.unfolded,) if entry.unfolded else (),
     )
 
 
 def _tail(graph: Graph, tensor: str, channels: int) -> _Tail:
-    """Follow a conv's result: what scales and shifts it folds into the weights, and the first activation ends that.
-
-    Behind it, only nodes follow that change nothing.
-    """
+    """Follow a conv's result: what scales and shifts it folds into the weights, and the first activation ends that."""
     affine: list[Affine] = []
     activation = activation_of(graph, tensor, channels)
     while activation is None and (node := graph.only_reader(tensor)):
@@ -131,7 +117,4 @@ def _tail(graph: Graph, tensor: str, channels: int) -> _Tail:
             break
         tensor = node.outputs[0]
         activation = activation_of(graph, tensor, channels)
-    tensor = activation.result if activation else tensor
-    while (node := graph.only_reader(tensor)) and node.inputs[0] == tensor and passes(graph, node):
-        tensor = node.outputs[0]
-    return _Tail(tensor, tuple(affine), activation)
+    return _Tail(activation.result if activation else tensor, tuple(affine), activation)

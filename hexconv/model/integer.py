@@ -1,12 +1,13 @@
 """Read quantised convs: QLinearConv, ConvInteger, and Conv between DequantizeLinear and QuantizeLinear (QDQ)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 
 from hexconv.model.constants import Array
+from hexconv.model.entry import entry_of
 from hexconv.model.float32 import with_fraction_bits
 from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape, oihw
 from hexconv.model.graph import Graph, Node
@@ -84,14 +85,14 @@ def qlinear_unit(graph: Graph, node: Node) -> Unit:
     sums = _sums(graph, source, filter, channels, bias)
     scales = scale_of(source.scales, filter.scales, output.scales)
     scaled = requantize(scales, output.zero_point, reach=lambda: sums.reach() + np.abs(sums.bias))
-    return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], scaled), bias)
+    return _unit(graph, [node], source, filter, Tail(node.outputs[0], scaled), bias)
 
 
 def integer_unit(graph: Graph, node: Node) -> Unit:
     """Read a ConvInteger: input and filter, each with a zero point; its int32 sums are the chain's output."""
     source = quantised(graph, node.inputs[0], "", node.input(2))
     filter = quantised_filter(graph, node.inputs[1], "", node.input(3))
-    return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], None), ("", None))
+    return _unit(graph, [node], source, filter, Tail(node.outputs[0], None), ("", None))
 
 
 def is_qdq(graph: Graph, node: Node) -> bool:
@@ -111,12 +112,12 @@ def qdq_unit(graph: Graph, node: Node) -> Unit:
     sums = _sums(graph, source, filter, channels, bias)
     tail = tail_of(graph, node.outputs[0], sums)
     try:
-        _stored_filter(graph, filter, tail.factors)
+        _stored_filter(graph, filter, tail.factors, FILTER_DTYPES[source.dtype])
     except Refused as refusal:
         if tail.factors is None:
             raise
         tail = Tail(node.outputs[0], unfolded=str(refusal))
-    return _unit(graph, node, (before, node), source, filter, tail, bias)
+    return _unit(graph, [before, node], source, filter, tail, bias)
 
 
 def _sums(graph: Graph, source: Quantised, filter: Quantised, channels: int, bias: tuple[str, Array | None]) -> Sums:
@@ -145,8 +146,7 @@ def _sums(graph: Graph, source: Quantised, filter: Quantised, channels: int, bia
 
 def _unit(
     graph: Graph,
-    node: Node,
-    entry: tuple[Node, ...],
+    nodes: Sequence[Node],
     source: Quantised,
     filter: Quantised,
     tail: Tail,
@@ -156,8 +156,10 @@ def _unit(
 
     Its requantisation comes as near to ONNX Runtime's float32 as a chain can.
     """
+    node, entry = nodes[-1], entry_of(graph, nodes, int(source.zero_points[0]))
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor, node.inputs[0])
-    filter_dtype, zero_point = _stored_filter(graph, filter, tail.factors)
+    fields = geometry(graph, node, image, taps)
+    filter_dtype, zero_point = _stored_filter(graph, filter, tail.factors, FILTER_DTYPES[source.dtype])
     if filter_dtype not in FILTER_DTYPES[source.dtype]:
         allowed = " or ".join(FILTER_DTYPES[source.dtype])
         raise Refused(f"it has filters of {filter_dtype} on {source.dtype}; a chain has {allowed} there")
@@ -165,15 +167,15 @@ def _unit(
     vectors = {**(scaled.vectors if scaled else {}), **({TABLE: table.codes.astype(source.dtype)} if table else {})}
     unit = Unit(
         node=node,
-        entry=entry,
-        source=source.tensor,
+        entry=entry.nodes,
+        source=entry.source,
         result=tail.result,
-        shape=image,
+        shape=image_shape(graph, entry.source),
         dtype=cast("Dtype", source.dtype),
         filter_dtype=filter_dtype,
         zero_point=source.zero_point,
         conv=Conv2d(
-            **geometry(graph, node, image, taps),
+            **{**fields, "padding": entry.around(fields["padding"])},
             bias=bool(bias[0]) or tail.shifts is not None,
             activation=TABLE if table else "none",
             table_zero_point=table.zero_point_of_result if table else 0,
@@ -185,6 +187,7 @@ def _unit(
         ),
         inexact=_inexact(bias, tail),
         unfolded=tail.unfolded,
+        notes=(entry.unfolded,) if entry.unfolded else (),
     )
     return with_fraction_bits(unit, scaled.multipliers) if scaled else unit
 
@@ -197,7 +200,9 @@ def _inexact(bias: tuple[str, Array | None], tail: Tail) -> tuple[Inexact, ...]:
     return (Inexact(ROUNDED_BIASES, tail.off_steps if tail.scaled else None),) if rounds else ()
 
 
-def _stored_filter(graph: Graph, filter: Quantised, factors: Array | None) -> tuple[Dtype, int]:
+def _stored_filter(
+    graph: Graph, filter: Quantised, factors: Array | None, allowed: Sequence[Dtype]
+) -> tuple[Dtype, int]:
     """The dtype and the one zero point that a chain stores a filter with.
 
     Channels may have different zero points, and be multiplied. Where all of them are by -1, codes are complemented.
@@ -210,16 +215,18 @@ def _stored_filter(graph: Graph, filter: Quantised, factors: Array | None) -> tu
     apart = oihw(graph.value(filter.tensor)).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
     apart = apart if factors is None else apart * factors.reshape(-1, 1, 1, 1)
     least, most = int(apart.min(initial=0)), int(apart.max(initial=0))
-    if filter.dtype == "int16" and low <= least and most <= high:
+    (low, high), (lowest, highest) = INTEGER_RANGE["int8"], INTEGER_RANGE["int16"]
+    if low <= least and most <= high and filter.dtype != "int16":
+        return "int8", 0
+    if "int16" in allowed and lowest <= least and most <= highest:
         return "int16", 0
-    if most - least > EIGHT_BITS_MOST:
+    if most - least > EIGHT_BITS_MOST or "uint8" not in allowed:
         multiplied = "" if factors is None else " is multiplied by less than 0 in some channels,"
         raise Refused(
             f"its filter{multiplied} has {filter.zero_points.size} zero points, and elements {least} to {most} away "
             f"from them; 8 bits hold a range of at most {EIGHT_BITS_MOST}"
         )
-    low, high = INTEGER_RANGE["int8"]
-    return ("int8", 0) if low <= least and most <= high else ("uint8", -least)
+    return "uint8", -least
 
 
 def with_filters(unit: Unit, dtype: Dtype) -> Unit:

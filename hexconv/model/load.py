@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from hexconv.errors import InputError
+from hexconv.model.commuted import commuted
 from hexconv.model.functions import inlined
 from hexconv.model.inference import declared, inferred
 
@@ -38,7 +39,7 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
         if shapes:
             _fix_inputs(model, shapes, str(path))
             del model.graph.value_info[:]
-        return inferred(model, path.parent)
+        return commuted(inferred(model, path.parent), path.parent)
     except OSError as error:
         raise InputError.because(
             f"{path}: {error.strerror or 'not readable'}", "name an ONNX model that can be read"

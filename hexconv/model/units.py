@@ -1,12 +1,13 @@
 """Look at every conv of a model: read it as a chain can have it, or say why no chain can."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 from pydantic import ValidationError
 
 from hexconv.errors import InputError
+from hexconv.model.commuted import DEQUANTISE, MOVES, PAD
 from hexconv.model.constants import SUBGRAPHS
 from hexconv.model.contributed import is_optimised
 from hexconv.model.elementwise import with_table
@@ -15,12 +16,15 @@ from hexconv.model.geometry import RANKS, image_shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
+from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
 from hexconv.model.sum_limits import limited
 from hexconv.model.unit import Unit
 from hexconv.model.unknown import optimised, unknown
 from hexconv.spec import Case
 from hexconv.spec.wrong import first_complaint
+
+MOST_BETWEEN = 32
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ def convs_of(graph: Graph) -> Convs:
         if not is_conv(node):
             continue
         try:
-            units.append(limited(graph, _checked(graph, with_table(graph, _unit(graph, node)))))
+            unit = _past(graph, with_table(graph, _unit(graph, node)))
+            units.append(limited(graph, _checked(graph, unit)))
         except Refused as refusal:
             not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))
     return Convs(tuple(units), tuple(not_taken))
@@ -73,7 +78,7 @@ def _unit(graph: Graph, node: Node) -> Unit:
         raise Refused(reason)
     try:
         if node.op == "Conv":
-            return qdq_unit(graph, node) if is_qdq(graph, node) else float_unit(graph, node)
+            return qdq_unit(graph, node) if is_qdq(graph, node) else _told(graph, float_unit(graph, node))
         if node.op == "QLinearConv":
             return qlinear_unit(graph, node)
         if node.op == "ConvInteger":
@@ -87,6 +92,58 @@ def _unit(graph: Graph, node: Node) -> Unit:
     if is_optimised(node.op):
         raise Refused(optimised(graph))
     raise Refused(f"{node.op} is no conv2d that a chain can have; Conv, QLinearConv and ConvInteger are")
+
+
+def _told(graph: Graph, unit: Unit) -> Unit:
+    """A float conv with a note on why it is one, where its filter or its image is quantised."""
+    image, filter = ((name, _between(graph, name)) for name in unit.node.inputs[:2])
+    if image[1] is None and filter[1] is None:
+        return unit
+    what = "image is" if filter[1] is None else "filter is" if image[1] is None else "image and its filter are"
+    reasons = [
+        _why_float(graph, name, *found) for name, found in zip(("image", "filter"), (image, filter), strict=True)
+    ]
+    why = "; ".join(reason for reason in reasons if reason)
+    return replace(unit, notes=(*unit.notes, f"it computes in {unit.dtype} though its {what} quantised: {why}"))
+
+
+def _why_float(graph: Graph, what: str, tensor: str, between: tuple[Node, ...] | None) -> str:
+    """Why an image or a filter keeps a conv from integers, and what to do; empty where it doesn't."""
+    if between:
+        names = " and ".join(f"{node.op} {node.name}" for node in between)
+        return f"{names} between DequantizeLinear and its {what} does more than move values; quantise behind it"
+    if between is not None:
+        return ""
+    if graph.is_constant(tensor):
+        return f"its {what} {tensor} is not; quantise it too"
+    maker = graph.maker(tensor)
+    made = f"{maker.op} {maker.name} makes" if maker else "the model gives"
+    return f"{made} its {what} {tensor} in floats; put QuantizeLinear and DequantizeLinear behind it"
+
+
+def _between(graph: Graph, tensor: str) -> tuple[Node, ...] | None:
+    """The nodes from a DequantizeLinear to a tensor; None if it comes from none, or through another conv.
+
+    Of several tensors that a node reads, the first one counts.
+    """
+    nodes: list[Node] = []
+    while (node := graph.maker(tensor)) and len(nodes) < MOST_BETWEEN:
+        if node.op == DEQUANTISE:
+            return tuple(reversed(nodes))
+        is_moved = graph.is_constant(tensor) or node.op in MOVES or node.op == PAD or passes(graph, node)
+        if not is_moved or not node.inputs:
+            return None
+        nodes.append(node)
+        tensor = node.inputs[0]
+    return None
+
+
+def _past(graph: Graph, unit: Unit) -> Unit:
+    """A unit with the nodes behind it that change nothing."""
+    result = unit.result
+    while (node := graph.only_reader(result)) and node.inputs[0] == result and passes(graph, node):
+        result = node.outputs[0]
+    return replace(unit, result=result)
 
 
 def _checked(graph: Graph, unit: Unit) -> Unit:

@@ -51,7 +51,7 @@ class _Draw(Builder):
         shape = (1, int(self.random.integers(1, 4)), *self.sides)
         random = self.random
         super().__init__("qdq", shape, TYPES[self.integer])
-        self.random, self.folds, self.has_limits = random, True, False
+        self.random, self.folds, self.has_limits, self.is_bent, self.is_bound = random, True, False, False, False
         bits = np.iinfo(self.integer)
         self.image = self.random.integers(bits.min, bits.max, shape, self.integer, endpoint=True)
 
@@ -84,6 +84,7 @@ class _Draw(Builder):
         result = self.conv_between()
         for _ in range(int(self.random.integers(5))):
             result = self.of(*[self.affine] * 5, *[self.limit] * 3, self.curve, self.same)(result)
+        result = self.moved(result, 0.15)
         bits, spread = np.iinfo(self.integer), self.of(1.0, 4.0, 16.0)
         scale, zero = np.float32(spread / (bits.max - bits.min)), self.zero(self.integer)
         if self.is_exact:
@@ -92,18 +93,68 @@ class _Draw(Builder):
         return self.model(self.node("QuantizeLinear", [result, self.floats(scale), self.constant(zero, self.integer)]))
 
     def conv_between(self) -> str:
-        channels, inner = self.channels, self.image.shape[1]
-        shape = (channels, inner, int(self.random.integers(1, 4)), int(self.random.integers(1, 4)))
+        shape = (self.channels, self.image.shape[1], *(int(self.random.integers(1, 4)) for _ in "hw"))
+        image = self.dequantised_image()
+        bias = [self.floats(self.random.uniform(-2, 2, self.channels))] if self.chance(0.5) else []
+        pads = [int(self.random.integers(2)) for _ in range(4)]
+        return self.node("Conv", [image, self.dequantised_filter(shape), *bias], pads=pads)
+
+    def dequantised_image(self) -> str:
+        """Moved and padded on both sides of DequantizeLinear, and perhaps quantised once more in between."""
+        zero, codes = self.zero(self.integer), "image"
+        if self.chance(0.15):
+            codes = self.padded(codes, self.constant(zero, self.integer))
+        image = self.moved(self.dequantise(codes, self.integer, IMAGE_SCALE, zero), 0.3)
+        if self.chance(0.2):
+            image = self.padded(image, self.of("", self.floats(0)))
+        if self.chance(0.3):
+            image = self.moved(self.quantised_again(image, zero), 0.2)
+        if self.chance(0.2):
+            image = self.padded(image, self.floats(0))
+        return image
+
+    def quantised_again(self, image: str, zero: int) -> str:
+        if self.is_exact:
+            return image
+        constants = [self.floats(IMAGE_SCALE), self.constant(zero, self.integer)]
+        return self.node("DequantizeLinear", [self.node("QuantizeLinear", [image, *constants]), *constants])
+
+    def padded(self, tensor: str, filled: str) -> str:
+        top, left, bottom, right = (int(self.random.integers(3)) for _ in range(4))
+        if filled and self.chance(0.3):
+            inputs = [self.constant([left, top, right, bottom]), filled, self.constant([3, -2])]
+        else:
+            inputs = [self.constant([0, 0, top, left, 0, 0, bottom, right]), *([filled] if filled else [])]
+        return self.node("Pad", [tensor, *inputs])
+
+    def moved(self, tensor: str, share: float) -> str:
+        """The same elements in the same shape, perhaps by way of another one."""
+        if not self.chance(share):
+            return tensor
+        if self.chance(0.4):
+            axis = self.constant([int(self.random.integers(5))])
+            return self.node("Squeeze", [self.node("Unsqueeze", [tensor, axis]), axis])
+        if self.chance(0.4):
+            turned = [0, 2, 3, 1]
+            back = self.node("Transpose", [tensor], perm=turned)
+            return self.node("Transpose", [self.same(back)], perm=[0, 3, 1, 2])
+        return self.same(tensor)
+
+    def dequantised_filter(self, shape: tuple[int, ...]) -> str:
+        """Stored as it is read, flat, or with its axes turned."""
         dtype = self.of("int8", "int8", "uint8") if self.integer != "int16" else "int8"
         bits = np.iinfo(dtype)
         codes = self.random.integers(bits.min + self.chance(0.7), bits.max, shape, dtype, endpoint=True)
-        scale = self.of(0.01, 0.002, self.random.uniform(0.001, 0.01, channels))
-        zero = self.of(0, self.zero(dtype)) if np.ndim(scale) == 0 else np.zeros(channels, int)
-        filter = self.dequantise(self.constant(codes), dtype, scale, zero, 0)
-        image = self.dequantise("image", self.integer, IMAGE_SCALE, self.zero(self.integer))
-        bias = [self.floats(self.random.uniform(-2, 2, channels))] if self.chance(0.5) else []
-        pads = [int(self.random.integers(2)) for _ in range(4)]
-        return self.node("Conv", [image, filter, *bias], pads=pads)
+        scale = self.of(0.01, 0.002, self.random.uniform(0.001, 0.01, shape[0]))
+        zero = self.of(0, self.zero(dtype)) if np.ndim(scale) == 0 else np.zeros(shape[0], int)
+        how = self.of("as it is", "as it is", "flat", "turned")
+        if how == "flat":
+            flat = self.dequantise(self.constant(codes.reshape(shape[0], -1, 1, 1)), dtype, scale, zero, 0)
+            return self.node("Reshape", [flat, self.constant(shape, "int64")])
+        if how == "turned":
+            turned = self.dequantise(self.constant(codes.transpose(2, 3, 1, 0)), dtype, scale, zero, 3)
+            return self.node("Transpose", [turned], perm=[3, 2, 0, 1])
+        return self.moved(self.dequantise(self.constant(codes), dtype, scale, zero, 0), 0.2)
 
     def same(self, result: str) -> str:
         op = self.of("Identity", "Dropout", "Cast")
@@ -120,8 +171,9 @@ class _Draw(Builder):
         if op == "Neg":
             return self.node("Neg", [result])
         if op == "Normalize":
-            # Behind a limit, channels would need limits of their own.
-            self.folds &= not self.has_limits or self.channels == 1
+            # Behind a limit, channels would need limits of their own; and it is no part of a function of one number.
+            self.is_bound |= self.has_limits
+            self.folds &= not self.has_limits or (self.channels == 1 and not self.is_bent)
             return self.normalize(result)
         self.folds &= not (self.has_limits and per_channel) or self.channels == 1
         factors = op in ("Mul", "Div")
@@ -154,7 +206,8 @@ class _Draw(Builder):
         return self.node(op, [result])
 
     def curve(self, result: str) -> str:
-        self.has_limits, self.folds = True, self.folds and self.integer != "int16"
+        self.folds &= self.integer != "int16" and not self.is_bound
+        self.has_limits = self.is_bent = True
         op: str = self.of("silu", "hardswish", "gelu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "HardSwish", "Softplus")
         if op == "silu":
             return self.node("Mul", [result, self.node("Sigmoid", [result])])

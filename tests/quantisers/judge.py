@@ -18,6 +18,7 @@ from hexconv.compute import reference
 from hexconv.compute.reference import of_conv
 from hexconv.errors import HexconvError
 from hexconv.model import Imported, import_model, write_network
+from hexconv.model.load import load_model
 from hexconv.model.unit import Unit
 from hexconv.run.given import bounded, given
 from hexconv.spec import Case, choose_kernels
@@ -126,7 +127,7 @@ def judgement(drawn: Drawn, folder: Path) -> Judgement:
         found = import_model(path)
         write_network(found, folder / "out", weights=True)
         network, cases = found.network, _loaded(found, folder / "out")
-        later, values = _taken_later(found, folder / "out", cases), _values(drawn, found, cases)
+        later, values = _taken_later(found, folder / "out", cases), _values(drawn, path, found, cases)
         wrong = [*_told(drawn, found), *later, *values]
         return Judgement(wrong, network.taken, [conv.reason for conv in network.not_taken])
     except HexconvError as refusal:
@@ -192,12 +193,16 @@ def _taken_later(found: Imported, folder: Path, cases: Mapping[str, Loaded]) -> 
                 yield Finding("scalar", f"{name} is on scalar code")
 
 
-def _values(drawn: Drawn, found: Imported, cases: Mapping[str, Loaded]) -> Iterator[Finding]:
-    """Where chains give other numbers than ONNX."""
+def _values(drawn: Drawn, path: Path, found: Imported, cases: Mapping[str, Loaded]) -> Iterator[Finding]:
+    """Where chains give other numbers than ONNX, or the model as it is read others than the model."""
     if not found.runs:
         return
-    double = in_double(drawn.model)
+    double = in_double(load_model(path))
     graph = Graph.of(double)
+    outputs = [output.name for output in drawn.model.graph.output]
+    written, read = (meaning(model, drawn.feed, outputs) for model in (in_double(drawn.model), double))
+    if not all(np.allclose(written[name], read[name], rtol=1e-12, equal_nan=True) for name in outputs):
+        yield Finding("wrong", "the model as it is read has other outputs than the model")
     units = [unit for run in found.runs for unit in run.units]
     behind = {unit.result: graph.quantisers(unit.result, unit.node.name) for unit in units}
     names = {name for unit in units for name in (unit.source, unit.result)}
