@@ -48,7 +48,7 @@ def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
             kernel's order.
     """
     shapes = [f"{name} {array.dtype} {array.shape}" for name, array in arguments.items()]
-    digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode()).digest()
+    digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode(errors="backslashreplace")).digest()
     return Weights.of(digest, ((name, array.tobytes()) for name, array in arguments.items()))
 
 
