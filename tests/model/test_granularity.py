@@ -183,3 +183,27 @@ def test_a_qlinear_conv_of_8_channels_takes_one_or_8_even_if_all_are_equal(what:
     assert [conv.reason for conv in found.network.not_taken] == [
         f"its {what} has the shape [7]; a tensor of [8, 2, 1, 1] takes one for all, or [8] along axis 0"
     ] * (values == 7)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"scales": np.full(3, np.nan)}, "its scale ws is nan, which is no positive number"),
+        ({"scales": np.array([1, -1, 1])}, "its scale ws is -1, which is no positive number"),
+        ({"scales": np.array([0, 1, 1])}, "its scale ws is 0, which is no positive number"),
+        ({"scales": np.array([1, np.inf, 1])}, "its scale ws is inf, which is no positive number"),
+        ({"zeros": np.zeros((), np.int8)}, "its scale ws and its zero point wz have the shapes [3] and []"),
+        ({"zeros": np.zeros(3, np.uint8)}, "its zero point wz is uint8, where int8 is quantised"),
+        ({"attributes": {"axis": 4}}, "its scale lies along axis 4 of a tensor of [3, 2, 1, 1], which has 4 axes"),
+        (
+            {"attributes": {"axis": 1}},
+            "its scale has the shape [3]; a tensor of [3, 2, 1, 1] takes one for all, or [2]",
+        ),
+        ({"attributes": {"axis": 0, "block_size": 2}}, "or [2, 2, 1, 1] in blocks of 2 along axis 0"),
+    ],
+)
+def test_a_filter_without_scales_by_the_definition_is_refused(changed: dict[str, Any], reason: str) -> None:
+    scales = np.asarray(changed.pop("scales", np.ones(3)), np.float32)
+    plain = {"attributes": {"axis": 0}, "codes": np.ones((3, 2, 1, 1), np.int8), "zeros": np.zeros(3, np.int8)}
+    found = imported(qdq_model({"opset": 21, **plain, "scales": scales, **changed}))
+    assert [reason in conv.reason for conv in found.network.not_taken] == [True]
