@@ -214,6 +214,9 @@ def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork
     assert init(None, at, machine, given) == NULL_POINTER
     assert init(fresh, ctypes.c_void_p(place + 4), machine, given) == MISALIGNED
     assert init(fresh, ctypes.c_void_p(place + 128), machine, given) == WRONG_WEIGHTS
+    weights[0] ^= 1  # the network's own digest, behind which those of its chains are right
+    assert init(fresh, at, machine, given) == WRONG_WEIGHTS
+    weights[0] ^= 1
     assert run(fresh, source, target) == NOT_READY
     assert init(fresh, at, machine, None) == NO_OPERATOR
     assert init(fresh, at, machine, given) == OK
