@@ -1,19 +1,19 @@
 """What `hexconv build` does with case files: it writes the chains and their weights as a library in C."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from hexconv.build import Built, build
 from hexconv.build.library import DEFAULT_ISA
-from hexconv.cli.cases import Batch, print_json
+from hexconv.cli.cases import Batch, print_json, with_weights
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
 from hexconv.errors import InputError, ToolMissing
 from hexconv.lower.hexagon_target import isas
 from hexconv.report.words import setup_words
-from hexconv.run.given import bounded, given
+from hexconv.run.given import given
 from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.tensors import Tensors, random_tensors
@@ -89,8 +89,8 @@ def build_cases(paths: Sequence[Path], asked: Given, seed: int, folder: Path, co
 def _with_tensors(path: Path, case: Case, asked: Given, seed: int) -> tuple[Case, Tensors]:
     """Return a case whose limits are those of its weights, with these weights."""
     tensors = given(case.chain, *asked.files(path))
-    chain = bounded(case.chain, tensors.weights)
-    return replace(case, chain=chain), tensors.over(random_tensors(chain, seed))
+    limited = with_weights(case, tensors.weights)
+    return limited, tensors.over(random_tensors(limited.chain, seed))
 
 
 def _line(chain: Built) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hexconv.cli.build_cases import Code, size_text
-from hexconv.cli.cases import print_json
+from hexconv.cli.cases import print_json, say_fallback
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
@@ -71,6 +71,8 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
     )
     with waiting(f"building {paths[0].name}"):
         built = build_network(paths[0], folder, wanted)
+    for name, kernels in built.kernels.items():
+        say_fallback(name, kernels)
     if json:
         print_json(built)
     else:

@@ -5,13 +5,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hexconv.cli.interrupted import signals
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
+from hexconv.run.given import bounded
 from hexconv.spec import Case, KernelChoice, Target
 from hexconv.spec.kernel import kernel_words
 from hexconv.written import write_file
@@ -171,9 +172,22 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
-    """Print a line if a chain gets another kernel than was asked for."""
-    if any(choice.is_fallback for choice in kernels):
-        print(f"hexconv: {one_line(name)}: kernel {kernel_words(kernels)}", file=sys.stderr)
+    """Print a line if a chain gets another kernel than was asked for, or if scalar code computes it on Hexagon."""
+    if any(choice.is_fallback or choice.cost for choice in kernels):
+        print(f"hexconv: {one_line(name)}: kernel {one_line(kernel_words(kernels, costs=True))}", file=sys.stderr)
+
+
+def with_weights(case: Case, weights: dict[str, Any] | None) -> Case:
+    """Return a case with the limits of its weights; if they give it other kernels, say so as of a case.
+
+    Raises:
+        InputError: weights beyond the limits that the case states.
+        Unsupported: no kernel has room for their sums.
+    """
+    limited = replace(case, chain=bounded(case.chain, weights))
+    if limited.kernels != case.kernels:
+        say_fallback(f"{case.name} with its weights", limited.kernels)
+    return limited
 
 
 def print_json(value: Any) -> None:

@@ -1,12 +1,12 @@
 """What `hexconv import` does: it writes the chains of a model as case files, and prints a table of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
 
-from hexconv.cli.cases import print_json
+from hexconv.cli.cases import print_json, say_fallback
 from hexconv.cli.progress import waiting
 from hexconv.cli.shapes import stated_shapes
 from hexconv.cli.show import show
@@ -14,7 +14,10 @@ from hexconv.errors import one_line
 from hexconv.model import Imported, import_model, write_network
 from hexconv.model.imported import some
 from hexconv.model.unfused import unfused_lines
-from hexconv.spec import Chain, Target, choose_kernels
+from hexconv.spec import Chain, KernelChoice, Target, choose_kernels
+
+Kernels = Mapping[str, Sequence[KernelChoice]]
+"""The kernel of each conv of a chain, and why, by the name of its case."""
 
 
 def import_and_show(
@@ -24,20 +27,22 @@ def import_and_show(
     with waiting(f"reading {model.name}"):
         imported = import_model(model, stated_shapes("import", shapes))
         files = write_network(imported, folder, weights)
+    kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
+    for name, choices in kernels.items():
+        say_fallback(name, choices)
     if json:
-        kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
         written = {"kernels": kernels, "files": [str(file) for file in files]}
         print_json({**asdict(imported.network), **written})
     else:
-        _print(imported, target, is_wide)
+        _print(imported, kernels, is_wide)
     return 0 if imported.cases else 1
 
 
-def _print(imported: Imported, target: Target, is_wide: bool) -> None:
+def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     """Print the chains, where and why each ends, the convs that are in no chain, and how many convs are in chains."""
     network = imported.network
     if network.chain:
-        show(_chain_table(imported, target), is_wide, ("dtype",))
+        show(_chain_table(imported, kernels), is_wide, ("dtype",))
     ends: dict[str, list[str]] = {}
     for case, entry in zip(imported.cases, network.chain, strict=True):
         ends.setdefault(f"the chain ends because {entry.reason}", []).append(case.name)
@@ -56,12 +61,12 @@ def _print(imported: Imported, target: Target, is_wide: bool) -> None:
     print(f"{one_line(network.model)}: {network.taken} of {total} convs in {len(network.chain)} chains")
 
 
-def _chain_table(imported: Imported, target: Target) -> Table:
+def _chain_table(imported: Imported, kernels: Kernels) -> Table:
     table = Table("case", "convs", "kernel", "NHWC along the chain", "dtype")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
-        kernels = dict.fromkeys(choice.used for choice in choose_kernels(case.chain, None, target))
+        used = dict.fromkeys(choice.used for choice in kernels[case.name])
         convs = str(len(entry.convs))
-        table.add_row(case.name, convs, ", ".join(kernels), _shapes(case.chain), case.chain.dtypes)
+        table.add_row(case.name, convs, ", ".join(used), _shapes(case.chain), case.chain.dtypes)
     return table
 
 

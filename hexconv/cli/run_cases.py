@@ -1,14 +1,14 @@
 """What `hexconv run` does: it builds and runs every case, and compares its result with numpy's."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from hexconv.analyze import Fit, vtcm_fit
-from hexconv.cli.cases import Batch, print_json, write_text
+from hexconv.cli.cases import Batch, print_json, with_weights, write_text
 from hexconv.cli.progress import counted
 from hexconv.cli.show import show
 from hexconv.errors import InputError, ToolMissing
@@ -16,7 +16,7 @@ from hexconv.lower import lower_case
 from hexconv.report import causes, perfetto_json, run_csv, run_row
 from hexconv.run.copies import Copies, Moment
 from hexconv.run.fills import fills_of, fills_of_run
-from hexconv.run.given import DRAWN, bounded, given, weights_beside
+from hexconv.run.given import DRAWN, given, weights_beside
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.profile import profile
 from hexconv.spec import Case, Target
@@ -161,7 +161,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
     with batch.telling(case.name, lambda reason: rows.append({**refused, "error": reason})):
         tensors = given(case.chain, *asked.given.files(path))
         fills = fills_of(case.chain, asked.given.fill) if asked.given.fill else None
-        case = replace(case, chain=bounded(case.chain, tensors.weights))
+        case = with_weights(case, tensors.weights)
         fit = vtcm_fit(case.chain, case.settled) if case.settled.uses_vtcm else None
         if fit and not fit.fits:
             batch.tell(f"{case.name}: {fit}")

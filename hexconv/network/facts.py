@@ -1,12 +1,12 @@
 """The facts about a network that was built: for people, for `network.json`, and for the C that is written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.network.step import Call, Port, Program, moved_bytes
-from hexconv.spec import Target
+from hexconv.spec import KernelChoice, Target
 from hexconv.whitelist import apart, identifier
 
 
@@ -61,6 +61,7 @@ class BuiltNetwork:
         isa: the Hexagon instruction set that it was built for.
         ports: its inputs, then its outputs, in the order of the parameters in C.
         chains: the C identifiers of its chains.
+        kernels: for each of its chains, by the name of its case, the kernel of each conv, and why.
         steps: its steps, in order.
         operators: the names of the operator callbacks that it needs.
         weights_bytes: the size of the file of weights.
@@ -80,6 +81,7 @@ class BuiltNetwork:
     isa: str
     ports: tuple[PortFacts, ...]
     chains: tuple[str, ...]
+    kernels: Mapping[str, tuple[KernelChoice, ...]]
     steps: tuple[StepFacts, ...]
     operators: tuple[str, ...]
     weights_bytes: int

@@ -18,7 +18,7 @@ from hexconv.network.step import Program
 from hexconv.network.texts import PACKAGE, texts_of
 from hexconv.run.tensors import Array
 from hexconv.search import Question
-from hexconv.spec import Plan, Target
+from hexconv.spec import Plan, Target, choose_kernels
 from hexconv.spec.objective import Objective
 from hexconv.verify.inputs import drawn_inputs
 from hexconv.whitelist import identifier
@@ -156,6 +156,9 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         isa=wanted.isa,
         ports=ports_of(compiled.program),
         chains=tuple(chain.built.name for chain in compiled.chains),
+        kernels={
+            call.case.name: choose_kernels(call.case.chain, None, wanted.target) for call in compiled.program.calls
+        },
         steps=steps_of(compiled.program),
         operators=compiled.program.operators,
         weights_bytes=len(compiled.weights.content),

@@ -13,12 +13,17 @@ wished kernel alone are dropped where no conv gets it; the reason of each choice
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.kernels import KERNELS, Kernel, Nest, Target, fastest_first
 from hexconv.spec.knobs import acts, why_without_effect
 from hexconv.spec.plan import Plan
+
+SCALAR_MACS_PER_PACKET = 0.6
+HVX_MACS_PER_PACKET = (40, 255)
+"""What convs reach on the simulator (`reports/simulator.csv`, `reports/hvx.csv`)."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,14 @@ class KernelChoice:
         asked: the kernel that the plan names; None where it names none.
         used: the kernel that the conv gets.
         why: `as asked`, or why the kernel asked for and the faster kernels can't serve the conv.
+        cost: what it costs on Hexagon that scalar code computes a conv of integers, estimated; empty where that was
+            asked for, and where hvx does.
     """
 
     asked: Kernel | None
     used: Kernel
     why: str
+    cost: str = ""
 
     @property
     def is_fallback(self) -> bool:
@@ -84,7 +92,9 @@ def _choice(chain: Chain, index: int, plan: Plan | None, target: Target | None) 
     for kernel in _candidates(asked, target):
         why_not = _why_not(chain, index, plan, kernel, target)
         if not why_not:
-            return KernelChoice(asked, kernel, _why(asked, kernel, passed_over, target))
+            falls = kernel == "plain" != asked and target != "llvm" and chain.is_integer
+            cost = _cost(chain, index) if falls else ""
+            return KernelChoice(asked, kernel, _why(asked, kernel, passed_over, target), cost)
         passed_over.append(why_not)
     raise AssertionError("the plain kernel serves all")
 
@@ -122,6 +132,14 @@ def _why(asked: Kernel | None, kernel: Kernel, passed_over: list[str], target: T
     return "; ".join(passed_over) or f"the fastest that serves it on {target or 'hexagon'}"
 
 
+def _cost(chain: Chain, index: int) -> str:
+    """Estimate what scalar code takes for conv `index`, beside HVX."""
+    macs = prod(chain.shapes[index + 1]) * prod(chain.filter_shapes[index][1:])
+    least, most = HVX_MACS_PER_PACKET
+    packets = f"about {macs / SCALAR_MACS_PER_PACKET:.2g} packets, {SCALAR_MACS_PER_PACKET} MACs a packet"
+    return f"scalar code: {packets}, where hvx has {least} to {most}"
+
+
 def kernel_columns(kernels: Sequence[KernelChoice]) -> dict[str, str]:
     """Return the choices of a case as columns of a table: one word where all convs agree, else one for each conv.
 
@@ -135,28 +153,29 @@ def kernel_columns(kernels: Sequence[KernelChoice]) -> dict[str, str]:
     return {name: _together(values) for name, values in {**columns, "kernel_why": [k.why for k in kernels]}.items()}
 
 
-def kernel_words(kernels: Sequence[KernelChoice]) -> str:
-    """Write the choices of a case in a line.
+def kernel_words(kernels: Sequence[KernelChoice], costs: bool = False) -> str:
+    """Write the choices of a case in a line; with `costs`, also what convs cost that fall to scalar code.
 
-    >>> kernel_words((KernelChoice("hvx", "plain", "hvx serves integers"),))
-    'plain, hvx asked: hvx serves integers'
-    >>> kernel_words((KernelChoice("hvx", "hvx", "as asked"),))
+    >>> refused = KernelChoice("hvx", "plain", "it shifts left", "scalar code: about 9 packets")
+    >>> kernel_words((refused,))
+    'plain, hvx asked: it shifts left'
+    >>> served = KernelChoice("hvx", "hvx", "as asked")
+    >>> kernel_words((served,))
     'hvx, as asked'
-    >>> served, refused = KernelChoice("hvx", "hvx", "as asked"), KernelChoice("hvx", "plain", "it shifts left")
-    >>> kernel_words((served, refused, served))
-    'conv1 and conv3 hvx, as asked; conv2 plain, hvx asked: it shifts left'
+    >>> kernel_words((served, refused, served), costs=True)
+    'conv1 and conv3 hvx, as asked; conv2 plain, hvx asked: it shifts left (scalar code: about 9 packets)'
     """
-    convs: dict[KernelChoice, list[str]] = {}
+    convs: dict[str, list[str]] = {}
     for number, choice in enumerate(kernels, 1):
-        convs.setdefault(choice, []).append(f"conv{number}")
+        convs.setdefault(_choice_words(choice, costs), []).append(f"conv{number}")
     if len(convs) == 1:
-        return _choice_words(kernels[0])
-    return "; ".join(f"{' and '.join(numbers)} {_choice_words(choice)}" for choice, numbers in convs.items())
+        return next(iter(convs))
+    return "; ".join(f"{' and '.join(numbers)} {words}" for words, numbers in convs.items())
 
 
-def _choice_words(choice: KernelChoice) -> str:
+def _choice_words(choice: KernelChoice, costs: bool) -> str:
     asked = "" if choice.asked == choice.used else f" {choice.asked or 'none'} asked:"
-    return f"{choice.used},{asked} {choice.why}"
+    return f"{choice.used},{asked} {choice.why}" + (f" ({choice.cost})" if choice.cost and costs else "")
 
 
 def _together(values: Sequence[str]) -> str:
