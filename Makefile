@@ -4,10 +4,8 @@
 BIN := .venv/bin
 CASES := $(sort $(wildcard schedules/*.toml))
 HVX_CASES := $(sort $(wildcard schedules/hvx/*.toml))
-HOST_CASES := $(sort $(wildcard schedules/host/*.toml))
 # A case with NAME.tir.sha256 beside it has no whole listing there.
 DIGESTED_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/hvx/*.tir.sha256)))
-DIGESTED_HOST_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/host/*.tir.sha256)))
 WORKERS ?= 2
 
 help: ## list the targets
@@ -19,12 +17,7 @@ help: ## list the targets
 tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
 	$(BIN)/hexconv tir $(CASES) $(filter-out $(DIGESTED_CASES),$(HVX_CASES))
 	$(BIN)/hexconv tir $(DIGESTED_CASES) --digest
-	$(BIN)/hexconv tir $(filter-out $(DIGESTED_HOST_CASES),$(HOST_CASES)) --target llvm
-	$(BIN)/hexconv tir $(DIGESTED_HOST_CASES) --target llvm --digest
-	@mkdir -p build
-	$(BIN)/hexconv cache $(HOST_CASES) --target llvm --csv build/cache_usage_host.csv
 	$(BIN)/hexconv cache $(CASES) $(HVX_CASES) --csv reports/cache_usage.csv
-	@tail -n +2 build/cache_usage_host.csv >> reports/cache_usage.csv
 
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/oracles --ignore=tests/browser
 

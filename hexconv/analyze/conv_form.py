@@ -11,7 +11,7 @@ from hexconv.kernel.grouped import diagonal_of, own_words_of
 from hexconv.spec import Case
 from hexconv.spec.names import conv_name
 
-Form = Literal["output channels", "channels of groups", "words of groups", "pixels", "depthwise", "scalar", "host"]
+Form = Literal["output channels", "channels of groups", "words of groups", "pixels", "depthwise", "scalar"]
 
 PRODUCTS_OF_PACKET: dict[Form, int] = {
     "output channels": 2,
@@ -34,9 +34,9 @@ class ConvForm:
         form: the lanes of its vectors: `output channels` (32 of them, a scalar word has 4 bytes of a pixel), `channels
             of groups` (the same, but words are those of the planes of 32 channels that their groups meet), `pixels` (32
             of them, a scalar word has weights of one output channel) or `depthwise` (channels, a word has taps of a
-            row); `scalar` and `host` have none of these.
+            row); `scalar` has none of these.
         made_dense: whether groups are filled up with zeros, so that the conv runs as one of a single group.
-        products: the vector instructions that multiply in a run; None for `scalar` and `host`.
+        products: the vector instructions that multiply in a run; None for `scalar`.
         most_macs_per_packet: the MACs that are needed, per packet that these instructions take at least, so that no run
             of the plan has more; None if the form has no such instructions.
     """
@@ -69,7 +69,7 @@ def conv_forms(case: Case) -> tuple[ConvForm, ...]:
 def _form(case: Case, index: int, planned: PlannedRows | None, needed: int) -> ConvForm:
     used, name = case.kernels[index].used, conv_name(index + 1)
     if planned is None or used != "hvx":
-        return ConvForm(name, used, "host" if used == "host" else "scalar", False, None, None)
+        return ConvForm(name, used, "scalar", False, None, None)
     form = _lanes(planned, index)
     products = planned.instructions(index)
     most = round(needed * PRODUCTS_OF_PACKET[form] / products, 1) if products else None

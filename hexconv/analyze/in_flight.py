@@ -3,7 +3,7 @@
 A copy is what is started and waited for as one: the part of a tensor that a step copies, or one slab that is read into
 a ring buffer.
 
-With `buffering = "single"`, and in the host kernel, no copy is under way: each is waited for at once. With `"double"`,
+With `buffering = "single"` no copy is under way: each is waited for at once. With `"double"`,
 these are under way between their start and their wait:
 
 - for a cache of two slots, the copy that a step needs and the next one, or the copies of the last two outputs;

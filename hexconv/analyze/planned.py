@@ -13,9 +13,6 @@ from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
 from hexconv.analyze.rows_footprint import rows_allocations, rows_footprints
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_touched, plain_work
-from hexconv.host.planned import PlannedBands
-from hexconv.host.sizes import host_footprints
-from hexconv.host.work import host_macs, host_traffic
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
 from hexconv.spec.places import MIXED
@@ -54,30 +51,14 @@ class Planned:
         return planned_rows(self.chain, self.plan)
 
     @cached_property
-    def bands(self) -> PlannedBands:
-        """What follows for bands, the nest of the host kernel."""
-        return PlannedBands(self.chain, self.plan)
-
-    @cached_property
     def caches(self) -> tuple[PredictedCache, ...]:
         """Every cache of the kernel that the chain gets, in the order in which they are first written."""
-        if self.nest == "rows":
-            return rows_footprints(self.rows)
-        if self.nest == "blocks":
-            return plain_footprints(self.blocks)
-        caches = host_footprints(self.bands)
-        return tuple(PredictedCache(c.name, c.role, c.number, self.chain.dtype, (c.elements,)) for c in caches)
+        return rows_footprints(self.rows) if self.nest == "rows" else plain_footprints(self.blocks)
 
     @cached_property
     def allocations(self) -> tuple[PredictedAllocation, ...]:
-        """Every physical allocation of that kernel, in order; those of the host's kernel share none."""
-        if self.nest == "blocks":
-            return plain_allocations(self.blocks)
-        if self.nest == "rows":
-            return tuple(rows_allocations(self.rows))
-        return tuple(
-            PredictedAllocation((c.name,), c.dtype, c.bytes, c.is_in_vtcm(self.plan), c.copies) for c in self.caches
-        )
+        """Every physical allocation of that kernel, in order."""
+        return tuple(rows_allocations(self.rows)) if self.nest == "rows" else plain_allocations(self.blocks)
 
     @cached_property
     def work(self) -> Work:
@@ -92,11 +73,7 @@ class Planned:
 
     @property
     def _copied(self) -> Work:
-        if self.nest == "rows":
-            return rows_work(self.rows)
-        if self.nest == "blocks":
-            return plain_work(self.blocks)
-        return Work(host_traffic(self.bands), host_macs(self.bands))
+        return rows_work(self.rows) if self.nest == "rows" else plain_work(self.blocks)
 
 
 def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -104,8 +81,8 @@ def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 16, 16, 32), conv=(Conv2d(out_channels=32),))
-    >>> [[cache.name for cache in cache_footprints(chain, Plan(kernel=kernel))] for kernel in ("plain", "host")]
-    [['input_cache', 'filter1_cache', 'output_cache'], ['filter1_cache']]
+    >>> [cache.name for cache in cache_footprints(chain, Plan())]
+    ['input_cache', 'filter1_cache', 'output_cache']
     """
     return Planned(chain, plan).caches
 
@@ -121,7 +98,7 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> [planned_work(chain, Plan(kernel=kernel)).macs["conv1"] for kernel in ("plain", "host")]
+    >>> [planned_work(chain, plan).macs["conv1"] for plan in (Plan(), Plan(order="h_outer", halo="roll"))]
     [4242014208, 566820864]
     """
     return Planned(chain, plan).work

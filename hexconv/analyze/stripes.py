@@ -30,7 +30,6 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     """For every stripe of one image's output, the rows held of the input, of each intermediate and of the output.
 
     Where stripes stream, those of the warm-up come first: they make no row of the output. Threads follow each other.
-    The host kernel has bands instead of stripes, so it yields nothing.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -40,8 +39,6 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     [(16, 24, 32), (8, 16, 24), (8, 8, 16)]
     """
     planned = Planned(chain, plan)
-    if planned.nest == "bands":
-        return ()
     stored = _in_rows(planned.rows) if planned.nest == "rows" else _in_blocks(planned.blocks)
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 

@@ -1,16 +1,14 @@
-"""`python -m hexconv.bench`: measures our kernels and their peers in one run, and prints both tables (`make bench`)."""
+"""`python -m hexconv.bench`: measures HVX kernels and Halide's in one run, and prints their tables (`make bench`)."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from hexconv.bench import hexagon, host, turns
+from hexconv.bench import hexagon
 from hexconv.errors import HexconvError
-from hexconv.host.registers import sets_here
 from hexconv.report.packets import LIMIT, limit
 from hexconv.spec import Case
 
@@ -22,13 +20,9 @@ HIDDEN = (  # these columns are in the file, and too wide to print
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables and write them; exit 1 if a result is wrong or Halide isn't measured at its best."""
-    parser = argparse.ArgumentParser(prog="hexconv.bench", description="Our kernels beside Halide's and oneDNN's.")
+    parser = argparse.ArgumentParser(prog="hexconv.bench", description="HVX kernels beside Halide's.")
     parser.add_argument("--hvx", nargs="+", type=Path, required=True, help="cases for Hexagon")
-    parser.add_argument("--host", nargs="+", type=Path, default=[], help="cases for this machine; none: only Hexagon")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of this machine")
-    parser.add_argument(
-        "--reports", type=Path, default=Path("reports"), help="where hvx.csv, hvx_int16.csv and bench.csv go"
-    )
+    parser.add_argument("--reports", type=Path, default=Path("reports"), help="where hvx.csv and hvx_int16.csv go")
     parser.add_argument(
         "--builds",
         type=int,
@@ -73,20 +67,9 @@ def _run(options: argparse.Namespace) -> int:
     options.reports.mkdir(parents=True, exist_ok=True)
     narrow.to_csv(options.reports / "hvx.csv", index=False)
     wide.to_csv(options.reports / "hvx_int16.csv", index=False)
-    all_passed = _host(options, hvx) if options.host else True
     complaints = hexagon.unfair(packets)
     print("\n".join(complaints), file=sys.stderr, end="\n" if complaints else "")
-    return 0 if hvx["passed"].all() and all_passed and not complaints else 1
-
-
-def _host(options: argparse.Namespace, hvx: pd.DataFrame) -> bool:
-    """Measure the cases of this machine, print and write them; returns whether all results are right."""
-    times = pd.DataFrame([host.measured(path, options.threads, simd) for simd in sets_here() for path in options.host])
-    print(f"\nthis machine, float32, medians of {host.PROCESSES} times {turns.ROUNDS} turns of {turns.TIMED_RUNS} runs")
-    print(times.drop(columns=["passed"]).to_string(index=False))
-    named = [hvx.assign(table="hexagon"), times.assign(table="host")]
-    pd.concat(named, ignore_index=True).set_index("table").to_csv(options.reports / "bench.csv")
-    return bool(times["passed"].all())
+    return 0 if hvx["passed"].all() and not complaints else 1
 
 
 if __name__ == "__main__":

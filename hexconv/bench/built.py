@@ -195,7 +195,7 @@ def _made(folder: Path, built: BuiltNetwork, runs: bool) -> tuple[int, int]:
 
 def _rows(path: Path, isas: Sequence[str], threads: Sequence[int], seeds: Seeds, calls: Calls) -> Iterator[Row]:
     """The rows of all libraries of a model: for this machine, and for each instruction set and number of threads."""
-    yield Network(path, "llvm", os.cpu_count() or 1).row(HOST, seeds, calls)
+    yield Network(path, "llvm", 1).row(HOST, seeds, calls)
     for count in threads:
         network = Network(path, "hexagon", count)
         for isa in isas:

@@ -23,7 +23,7 @@ from hexconv.sweep.journal import Journal
 from hexconv.sweep.provenance import provenance
 
 LIMITS = Limits(seconds=600, memory_bytes=4 << 30)
-KERNELS = ("spec", "layout", "kernel", "compute", "schedule", "host", "lower", "run")
+KERNELS = ("spec", "layout", "kernel", "compute", "schedule", "lower", "run")
 """The parts of the code that the packets of stages depend on; if one changes, cases are run again."""
 HARNESS = ("run",)
 """The parts of the code that drive a run, and draw its tensors."""

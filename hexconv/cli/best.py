@@ -41,7 +41,6 @@ def best(
     Args:
         chains: name case files (TOML, with or without a plan), folders of them, or patterns.
         vtcm: let the caches take this much, such as 4MiB or 4MB; the default is all that the case's architecture has.
-            For the host kernel it limits what the filters and the caches of one thread take.
         objective: choose what the best plan has least of: bytes moved, packets (latency), or memory.
         kernel: plan for this kernel instead of the cases' own.
         target: plan for Hexagon, or for this machine (llvm).

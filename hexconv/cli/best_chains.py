@@ -1,6 +1,5 @@
 """What `hexconv best` does: it plans chains, and writes, draws and verifies the answers."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -142,7 +141,7 @@ def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | No
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
     """Plan all chains; without a given limit, the VTCM of the cases' architecture is the limit."""
     limit = _limit(batch, asked.vtcm)
-    question = Question(limit, asked.objective, target=asked.target, threads=os.cpu_count() or 1, caches=asked.caches)
+    question = Question(limit, asked.objective, target=asked.target, caches=asked.caches)
     return plan_all(batch.cases, question, known, asked.kernel)
 
 

@@ -1,6 +1,5 @@
 """What `hexconv build MODEL.onnx` does: it writes a whole network as a library in C."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +58,9 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
             raise InputError.because(
                 f"{option} is for case files, and a model was given", "leave it out: a model has its weights"
             )
+    if asked.code.target == "llvm" and (asked.threads or 1) > 1:
+        what = f"--threads {asked.threads} with --target llvm: the plain kernel runs in one thread"
+        raise InputError.because(what, "leave it out, or take --target hexagon")
     wanted = Wanted(
         vtcm_bytes=memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm else capacity_of(Plan()),
         target=asked.code.target,
@@ -67,7 +69,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
         shapes=stated_shapes("build", asked.shapes),
         given=given.image,
         seed=asked.seed,
-        threads=asked.threads or (1 if asked.code.target == "hexagon" else os.cpu_count() or 1),
+        threads=asked.threads or 1,
     )
     with waiting(f"building {paths[0].name}"):
         built = build_network(paths[0], folder, wanted)

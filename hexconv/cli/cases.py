@@ -1,7 +1,6 @@
 """Reads the case files that a command line names, and does a command's work on each of them."""
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -127,7 +126,7 @@ def _loaded(path: Path, target: Target) -> Case:
     if path.name == MANIFEST and path.is_file():
         what = f"{path} lists the chains of a network, and is no case"
         raise InputError.because(what, f"name its folder: {path.parent}")
-    return Case.load(path, target, os.cpu_count() or 1)
+    return Case.load(path, target)
 
 
 def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:

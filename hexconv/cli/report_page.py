@@ -1,6 +1,5 @@
 """What `hexconv report` does: it reads cases or plans a network, runs them if asked to, and draws the page."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,7 +111,7 @@ def _planned(batch: Batch, asked: Asked, known: Manifest) -> PlannedNetwork:
     """Plan every chain of a network for the fewest bytes moved."""
     capacity = capacity_of(batch.cases[0].plan)
     limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity
-    question = Question(limit, target=asked.target, threads=os.cpu_count() or 1)
+    question = Question(limit, target=asked.target)
     with waiting("planning"):
         network = plan_all(batch.cases, question, known)
     for refused in network.refused:

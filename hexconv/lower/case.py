@@ -4,9 +4,7 @@ from dataclasses import replace
 
 from hexconv.compute import chain_module
 from hexconv.compute.limits import check_supported
-from hexconv.host.loops import chain_function
 from hexconv.kernel import forms_of
-from hexconv.lower.function import lower_function
 from hexconv.lower.lowered import Lowered, lower
 from hexconv.lower.nest import lower_nest
 from hexconv.schedule import stripe
@@ -26,8 +24,6 @@ def lower_case(case: Case) -> Lowered:
     chain, plan = case.chain, case.settled
     if nest_of(chain, plan) == "rows":
         return _lower_rows(case, strips_of(chain, plan))
-    if nest_of(chain, plan) == "bands":
-        return lower_function(chain_function(chain, plan))
     return lower(stripe(chain_module(chain), chain, plan))
 
 

@@ -44,7 +44,7 @@ def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
     """Return the context for TVM's own pipeline on a module whose caches have their sizes already.
 
     The pipeline would run CompactBufferAllocation again, which changes no cache there and looks at every access in
-    every loop around it: tens of seconds for the host kernel of three convs, several for an HVX kernel.
+    every loop around it: several seconds for an HVX kernel.
 
     Args:
         shares_memory: whether caches that TVM takes for dead may give their memory to others.

@@ -1,13 +1,14 @@
 """A conv of a model with all nodes that fold into it, and its weights after folding."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph, Node
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.dtypes import Dtype
+from hexconv.spec.edges import PIXELS
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ class Unit:
 
     def chain(self, convs: tuple[Conv2d, ...]) -> Chain:
         """The chain of these convs that reads this conv's source; another chain or an operator reads its output."""
-        made = Chain(
+        return Chain(
             input=self.shape,
             dtype=self.dtype,
             filter_dtype=self.filter_dtype,
             zero_point=self.zero_point,
+            output_layout=PIXELS,
             conv=convs,
         )
-        return replace(made, output_layout=made.handed_over)

@@ -40,7 +40,7 @@ class Wanted:
         shapes: the shapes of inputs whose sizes the model leaves open.
         given: a file with the inputs of the example; without one they are drawn.
         seed: the seed of the inputs that are drawn.
-        threads: how many threads each chain is to have: on Hexagon as its plan says, on this machine at most so many.
+        threads: how many threads each chain is to have on Hexagon; on this machine it has one.
     """
 
     vtcm_bytes: int
@@ -78,7 +78,7 @@ def _question(wanted: Wanted) -> Question:
     if wanted.target == "hexagon" and wanted.threads > 1:
         plan = Plan(kernel="hvx", threads=wanted.threads)
         return Question(wanted.vtcm_bytes, wanted.objective, plan, wanted.target)
-    return Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target, threads=wanted.threads)
+    return Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target)
 
 
 def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:

@@ -26,7 +26,6 @@ CONV = Conv2d(out_channels=64, kernel=(3, 3))
 FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
 QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
 INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
-AVX2 = Plan(kernel="host", simd="avx2")
 PLAIN = Plan(kernel="plain")
 
 MOST_LINES, MOST_CHANGES = 28, 12
@@ -54,8 +53,7 @@ def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
     """Yield the plans before and after each turn of a knob."""
     before = _base(knob)
     for value in KNOBS[knob].turned if KNOBS[knob].has_loops else ():
-        after = replace(before, **{knob: value})
-        yield before, AVX2 if after.kernel == "host" and before == PLAIN else after
+        yield before, replace(before, **{knob: value})
 
 
 def _base(knob: str) -> Plan:
@@ -95,7 +93,7 @@ def _changes(before: str, after: str) -> list[str]:
 def _stated(knob: str, plan: Plan) -> str:
     """Return the knob as a case file states it, after the knobs that it needs."""
     beside = KNOBS[knob].beside.keys()
-    needed = ("kernel",) if plan.kernel == "host" or "kernel" in beside else ()
+    needed = ("kernel",) if "kernel" in beside else ()
     knobs = dict.fromkeys((*needed, *_base(knob).stated, *plan.stated, knob))
     values = ((name, getattr(plan, name)) for name in knobs)
     return ", ".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values)

@@ -127,7 +127,7 @@ def profile(
     """Run a case twice on the simulator, without marks and with them.
 
     Raises:
-        Unsupported: the case has the host kernel, several threads, or more events than the harness keeps.
+        Unsupported: the case has several threads, or more events than the harness keeps.
         RunFailed: a run gave no answer.
         Overran: a run needs more time or memory than it may have.
         ToolMissing: the simulator is not installed.
@@ -162,7 +162,7 @@ def packets_of_stages(case: Case, lowered: Lowered, simulator: Simulator) -> dic
     """Run a case with marks, and return the packets of each stage: `set up`, `read input`, `conv 1`, `write output`.
 
     Raises:
-        Unsupported: the case has the host kernel, or more events than the harness keeps.
+        Unsupported: more events than the harness keeps.
         RunFailed: the run gave no answer.
     """
     module, parts = with_marks(lowered)

@@ -34,8 +34,7 @@ class Figures:
         traffic_bytes: the bytes copied between memory and caches, and those that kernels read and write in caches
             outside of VTCM.
         macs: the multiply-accumulates done, recomputed ones included.
-        latency_packets: the packets by the model of `hexconv.search.machine`, which are not cycles; 0 for the host
-            kernel, which has no model.
+        latency_packets: the packets by the model of `hexconv.search.machine`, which are not cycles;
     """
 
     plan: Plan
@@ -120,8 +119,6 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
     nest = nest_of(chain, space.words[0])
     if nest == "rows":
         return Grid(space, *nest_grid(chain, space, rates.nest.packets))
-    if nest == "bands":
-        return _one_by_one(chain, space)
     is_mixed = any(words.storage in MIXED for words in space.words)
     grid = _one_by_one(chain, space) if is_mixed else _of_blocks(chain, space)
     overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
@@ -137,7 +134,7 @@ def _of_blocks(chain: Chain, space: Space) -> Grid:
 
 
 def _one_by_one(chain: Chain, space: Space) -> Grid:
-    """Compute figures plan by plan, without a latency: for host, and for plain with caches in both memories."""
+    """Compute figures plan by plan, without a latency: for plain with caches in both memories."""
     sizes, works = [], []
     for number in range(space.size):
         planned = Planned(chain, space.plan(number))

@@ -9,7 +9,7 @@ from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found
-from hexconv.search.question import Question, has_places
+from hexconv.search.question import Question
 from hexconv.spec import Chain, Plan
 from hexconv.spec.kernels import Kernel
 
@@ -83,9 +83,7 @@ def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
 
 
 def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:
-    """Suggest the first architecture whose VTCM holds the smallest plan; none for kernels without caches in VTCM."""
-    if not has_places(question.plan):
-        return
+    """Suggest the first architecture whose VTCM holds the smallest plan."""
     for arch, capacity in capacities_bytes().items():
         if question.vtcm_bytes < capacity and demand_bytes <= capacity:
             yield Change(f'arch = "{arch}" with all of its {capacity} bytes', demand_bytes)

@@ -111,7 +111,7 @@ class Rates:
         None where there is no model, or none that was compared with runs.
         """
         nest, dtype = planned.nest, planned.chain.dtype
-        if nest == "bands" or (nest == "rows" and dtype == "int16"):
+        if nest == "rows" and dtype == "int16":
             return None
         if nest == "blocks":
             return self.plain(dtype).error

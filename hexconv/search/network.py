@@ -15,10 +15,8 @@ from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.answer import Answer, plan_chain
 from hexconv.search.pieces import Cut
 from hexconv.search.question import Question
-from hexconv.search.space import FIXED
 from hexconv.spec import Case, Plan
 from hexconv.spec.kernels import Kernel
-from hexconv.spec.knobs import acts
 from hexconv.spec.plan import WITHOUT_TAG
 from hexconv.spec.vectors import vectors_bytes
 
@@ -180,12 +178,9 @@ def plan_all(
 
 
 def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int, threads: int) -> Plan:
-    """Return the part of a case's plan that a search keeps, with caches in VTCM where the kernel has any there.
+    """Return the part of a case's plan that a search keeps, with all caches in VTCM.
 
     Where it is not known how much VTCM an architecture has, it gets as much as the question's limit.
     """
-    if kernel and not acts("storage", kernel):
-        held = {knob: getattr(plan, knob) for knob in FIXED} if plan.kernel == kernel else {}
-        return Plan(**{**held, "kernel": kernel})
     stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
     return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated, threads=threads)

@@ -121,8 +121,7 @@ def _needed_bytes(chain: Chain, first: int, end: int) -> int:
 def piece_of(chain: Chain, first: int, end: int) -> Chain:
     """Return convs `first` .. `end - 1` of a chain as a chain of their own.
 
-    What one piece hands to the next lies in pixels: no channel is padded, and nothing is copied between them. Pieces of
-    float32 hand over as the host kernel does, which writes blocks and reads pixels.
+    What one piece hands to the next lies in pixels: no channel is padded, and nothing is copied between them.
 
     >>> from hexconv.spec import Conv2d, Requantize
     >>> conv = Conv2d(out_channels=8, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30))
@@ -134,5 +133,5 @@ def piece_of(chain: Chain, first: int, end: int) -> Chain:
     piece = replace(
         chain, input=chain.shapes[first], zero_point=chain.output_zero_point(first), conv=chain.conv[first:end]
     )
-    written = chain.output_layout if end == len(chain.conv) else chain.handed_over
+    written = chain.output_layout if end == len(chain.conv) else PIXELS
     return replace(piece, input_layout=chain.input_layout if first == 0 else PIXELS, output_layout=written)

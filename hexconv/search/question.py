@@ -2,11 +2,10 @@
 
 from dataclasses import asdict, dataclass, field, replace
 
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.objective import Objective
-from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, kernel_of, settled
-from hexconv.spec.knobs import acts
+from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
 
 
@@ -19,7 +18,6 @@ class Question:
         objective: the figure that is to be least.
         plan: the knobs that the search holds fixed: kernel, arch.
         target: where the plan is to run, which says what kernel it gets (`hexconv.spec.kernel`).
-        threads: the hardware threads of the machine that the plan is to run on.
         caches: which caches may lie outside of VTCM.
     """
 
@@ -27,7 +25,6 @@ class Question:
     objective: Objective = "traffic"
     plan: Plan = field(default_factory=Plan)
     target: Target | None = None
-    threads: int = 1
     caches: Caches = "all-in-vtcm"
 
     def kernels(self, chain: Chain) -> tuple[KernelChoice, ...]:
@@ -36,13 +33,13 @@ class Question:
 
     def settled(self, chain: Chain) -> "Question":
         """Return the question for one chain: its plan names the kernel that this chain gets."""
-        plan = settled(chain, self._anywhere, self.target, self.threads)
-        return replace(self, plan=replace(plan, storage=self.plan.storage) if has_places(plan) else plan)
+        plan = settled(chain, self._anywhere, self.target)
+        return replace(self, plan=replace(plan, storage=self.plan.storage))
 
     @property
     def storages(self) -> tuple[Storage, ...]:
         """The ways to place caches that the search of a settled question tries."""
-        if self.caches == "all-in-vtcm" or not has_places(self.plan):
+        if self.caches == "all-in-vtcm":
             return (self.plan.storage,)
         return SEARCHED[self.caches]
 
@@ -53,10 +50,9 @@ class Question:
         return None if plan == Plan() else plan
 
     def check(self, chain: Chain) -> None:
-        """Refuse an objective that the kernel has no figures for, and places of caches that it can't work with.
+        """Refuse places of caches that the kernel can't work with.
 
         Raises:
-            InputError: the objective is the latency of the host kernel, but the model counts packets of Hexagon.
             Unsupported: scalar loads from VTCM are excluded, but the plain kernel reads every cache by scalar loads.
         """
         plain = [number for number, choice in enumerate(choose_kernels(chain, self.plan), 1) if choice.used == "plain"]
@@ -65,27 +61,16 @@ class Question:
             raise Unsupported(
                 f"the {which} reads every cache by scalar loads; take --caches all-in-vtcm, or --kernel hvx"
             )
-        if self.objective == "latency" and kernel_of(chain, self.plan) == "host":
-            raise InputError.because(
-                "no model knows the latency of the host kernel", "take --objective traffic or footprint"
-            )
-
-
-def has_places(plan: Plan) -> bool:
-    """Return whether the kernel that a plan asks for has caches that may lie in VTCM or outside of it."""
-    return acts("storage", plan.kernel or "plain")
 
 
 def placed(plan: Plan, footprint_bytes: int) -> Plan:
     """Return a plan with its caches, or the roles that it names, in VTCM: of its own arch, else of the first with room.
 
-    Where no architecture has enough VTCM, the caches stay in ordinary memory, and so do those of the host kernel.
+    Where no architecture has enough VTCM, the caches stay in ordinary memory.
 
     >>> placed(Plan(), 1 << 20).slug, placed(Plan(arch="v66"), 1 << 20).arch, placed(Plan(), 1 << 30).storage
     ('ks1-hs1-vtcm-v68', 'v68', 'global')
     """
-    if not has_places(plan):
-        return plan
     capacities, storage = capacities_bytes(), plan.storage if plan.storage in MIXED else "vtcm"
     if footprint_bytes <= (plan.vtcm_bytes or capacities.get(plan.arch, 0)):
         return replace(plan, storage=storage)

@@ -49,7 +49,6 @@ class Case:
             of all defaults does.
         documented: names of caches, each with the elements that a document gives for the allocation that holds it.
         target: where the case is to run, as in `choose_kernels`.
-        threads: the hardware threads of the machine that the case is to run on, as in `settled`.
 
     Raises:
         InputError: a split larger than the number of blocks that any conv of the chain has, or more steps than can be
@@ -61,7 +60,6 @@ class Case:
     plan: Plan = Plan()
     documented: tuple[tuple[str, int], ...] = ()
     target: Target | None = None
-    threads: int = 1
     states_plan: bool = True
 
     def __post_init__(self) -> None:
@@ -90,7 +88,7 @@ class Case:
     @cached_property
     def settled(self) -> Plan:
         """The plan that is lowered and run: it names the kernel that is used, and has the knobs that act on it."""
-        found = settled(self.chain, self._asked, self.target, self.threads)
+        found = settled(self.chain, self._asked, self.target)
         return found if self.states_plan or found.kernel != "hvx" else unstated(self.chain, "hvx")
 
     @property
@@ -99,34 +97,31 @@ class Case:
         return self.plan if self.states_plan or self.plan.kernel else None
 
     @classmethod
-    def load(cls, path: Path | str, target: Target | None = None, threads: int = 1) -> "Case":
+    def load(cls, path: Path | str, target: Target | None = None) -> "Case":
         """Read one case file.
 
         Args:
             path: the case file.
             target: where the case is to run; without one, a plan that names no kernel gets the choice for hexagon.
-            threads: the hardware threads of the machine that the case is to run on.
 
         Raises:
             InputError: the file is missing, is not TOML, or a field can't be used; the text has the field's path.
         """
         path = Path(path)
-        return cls.parse(read_text(path), path.stem, str(path), target, threads)
+        return cls.parse(read_text(path), path.stem, str(path), target)
 
     @classmethod
-    def parse(cls, text: str, name: str, where: str = "case", target: Target | None = None, threads: int = 1) -> "Case":
+    def parse(cls, text: str, name: str, where: str = "case", target: Target | None = None) -> "Case":
         """Read a case from TOML text; `where` names its source in errors, the rest is as in `load`."""
-        return cls.of(parse_table(text, where), name, where, target, threads)
+        return cls.of(parse_table(text, where), name, where, target)
 
     @classmethod
-    def of(
-        cls, table: dict[str, Any], name: str, where: str = "case", target: Target | None = None, threads: int = 1
-    ) -> "Case":
+    def of(cls, table: dict[str, Any], name: str, where: str = "case", target: Target | None = None) -> "Case":
         """Read a case from a TOML table; the rest is as in `parse`."""
         try:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
             documented = tuple(file.documented.items())
-            return cls(name, file.chain, file.plan, documented, target, threads, _states_knobs(table))
+            return cls(name, file.chain, file.plan, documented, target, _states_knobs(table))
         except ValidationError as error:
             raise first_complaint(error).within(where) from None
         except InputError as error:

@@ -108,14 +108,6 @@ class Chain:
         return tuple(found)
 
     @property
-    def handed_over(self) -> EdgeLayout:
-        """How tensors lie that one chain hands to the next: in pixels, so that nothing is padded and nothing copied.
-
-        Of float32 they lie as the output does, for the host kernel writes blocks alone.
-        """
-        return self.output_layout if self.dtype == "float32" else PIXELS
-
-    @property
     def keeps_columns(self) -> bool:
         """Whether the padding right of intermediates are columns that an earlier image of the batch has left."""
         return False

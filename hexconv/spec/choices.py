@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Kernel = Literal["plain", "hvx", "host"]
+Kernel = Literal["plain", "hvx"]
 Target = Literal["llvm", "hexagon"]
-Nest = Literal["blocks", "rows", "bands"]
-"""The loops of a chain: over slabs of 8 rows, as in the documents; over rows; over bands of rows, one per thread."""
+Nest = Literal["blocks", "rows"]
+"""The loops of a chain: over slabs of 8 rows, as in the documents, or over rows."""

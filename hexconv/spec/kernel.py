@@ -3,11 +3,11 @@
 Without a kernel in its plan a conv gets the fastest that serves it on the target and obeys the plan:
 
     hexagon     hvx for integers, else plain
-    llvm        host for float32 where no plan is stated (with all processors of the machine), else plain
+    llvm        plain
 
-A kernel in a plan is a wish. What it can't serve gets the next best by the same rule. Convs of hvx and of plain stand
-in one nest, that of hvx; host has a nest of its own, and serves all convs of a chain or none. The knobs that act on the
-wished kernel alone are dropped where no conv gets it; the reason of each choice then names them.
+A kernel in a plan is a preference. What it can't serve gets the next best by the same rule. Convs of hvx and of plain
+stand in one nest, that of hvx. The knobs that act on the preferred kernel alone are dropped where no conv gets it; the
+reason of each choice then names them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,9 +63,7 @@ def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None
     >>> choose_kernels(chain, Plan(kernel="hvx"))[0].why
     'hvx serves uint8, int8 and int16 chains, this one is float32'
     >>> [choose_kernels(chain, None, target)[0].used for target in ("llvm", "hexagon")]
-    ['host', 'plain']
-    >>> choose_kernels(chain, Plan(), "llvm")[0].why
-    'host serves cases that state no plan, unless they ask for it'
+    ['plain', 'plain']
     """
     choices = tuple(_choice(chain, index, plan, target) for index in range(len(chain.conv)))
     dropped = without_effect(plan, _nest_kernel(choices)) if plan else ()
@@ -120,8 +118,6 @@ def _why_not(chain: Chain, index: int, plan: Plan | None, kernel: Kernel, target
 
 def _disobeys(plan: Plan, kernel: Kernel) -> str:
     """Say why a kernel that isn't asked for doesn't obey a plan; empty if it does."""
-    if not KERNELS[kernel].obeys_plans:
-        return f"{kernel} serves cases that state no plan, unless they ask for it"
     meant = (knob for knob in plan.stated if not plan.kernel or acts(knob, "plain"))
     return next((why_without_effect(knob, kernel) for knob in meant if not acts(knob, kernel)), "")
 
@@ -190,8 +186,8 @@ def kernel_of(chain: Chain, plan: Plan | None, target: Target | None = None) -> 
 
     >>> from hexconv.spec.conv import Conv2d
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
-    >>> kernel_of(chain, Plan(kernel="hvx")), kernel_of(chain, Plan(kernel="host"))
-    ('plain', 'host')
+    >>> kernel_of(chain, Plan(kernel="hvx")), kernel_of(chain, Plan(kernel="plain"))
+    ('plain', 'plain')
     """
     return _nest_kernel(choose_kernels(chain, plan, target))
 
@@ -210,31 +206,30 @@ def nest_of(chain: Chain, plan: Plan | None) -> Nest:
     return KERNELS[kernel_of(chain, plan)].nest
 
 
-def settled(chain: Chain, plan: Plan | None, target: Target | None = None, threads: int = 1) -> Plan:
+def settled(chain: Chain, plan: Plan | None, target: Target | None = None) -> Plan:
     """Settle a plan: name the kernel in whose nest the chain is computed, and keep the knobs that act on that kernel.
 
     Args:
         chain: what is computed.
         plan: as it is stated; None where none is.
         target: as in `choose_kernels`.
-        threads: the hardware threads of the machine; a host kernel uses all of them where no plan was stated.
     """
     kernel = kernel_of(chain, plan, target)
     if plan is None:
-        return unstated(chain, kernel, threads)
+        return unstated(chain, kernel)
     dropped = without_effect(plan, kernel)
     kept = {knob: value for knob, value in plan.stated.items() if knob not in dropped}
     return Plan(kernel=kernel, **kept)  # pyright: ignore[reportArgumentType]
 
 
-def unstated(chain: Chain, kernel: Kernel, threads: int = 1) -> Plan:
-    """Return the plan that a kernel gets where no knob is stated, on a machine of so many threads.
+def unstated(chain: Chain, kernel: Kernel) -> Plan:
+    """Return the plan that a kernel gets where no knob is stated.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> unstated(Chain(input=(1, 8, 8, 4), dtype="uint8", conv=(Conv2d(out_channels=70),)), "hvx").slug
     'ks3-hs1-h_outer-roll-resident-double-hvx'
     """
-    return Plan(kernel=kernel, **KERNELS[kernel].unstated(chain, threads))  # pyright: ignore[reportArgumentType]
+    return Plan(kernel=kernel, **KERNELS[kernel].unstated(chain))  # pyright: ignore[reportArgumentType]
 
 
 @lru_cache(REMEMBERED)

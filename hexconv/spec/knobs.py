@@ -13,15 +13,15 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from hexconv.spec.kernels import KERNELS, MOST_THREADS, Kernel
+from hexconv.spec.kernels import KERNELS, Kernel
 
 Order = Literal["k_outer", "h_outer"]
 Halo = Literal["recompute", "roll"]
 ColumnHalo = Literal["recompute", "keep"]
 Filters = Literal["per_tile", "resident"]
 Buffering = Literal["single", "double"]
+MOST_THREADS = 256
 Threads = Annotated[int, Field(ge=1, le=MOST_THREADS)]
-Simd = Literal["auto", "avx512", "avx2"]
 Activations = Literal["words", "splats"]
 Arch = Literal["v65", "v66", "v67", "v68", "v69", "v71", "v73", "v75", "v79", "v81"]
 """The architectures that the compiler knows. TVM's target tags say how much VTCM some of them have, not all."""
@@ -57,8 +57,6 @@ class Knob:
     elsewhere: str = ""
 
 
-_AVX2: Mapping[str, Value] = {"kernel": "host", "simd": "avx2"}
-
 KNOBS: Mapping[str, Knob] = {
     "k_split": Knob(turned=(2,), named="ks{}"),
     "h_split": Knob(turned=(2,), named="hs{}"),
@@ -82,9 +80,8 @@ KNOBS: Mapping[str, Knob] = {
     "storage": Knob(turned=("vtcm", "filters+output")),  # two of the sixteen ways to place caches
     "arch": Knob(turned=("v69",), has_loops=False),
     "vtcm_bytes": Knob(turned=(1 << 20,), has_loops=False),
-    "kernel": Knob(turned=("hvx", "host")),
-    "threads": Knob(turned=(2,), beside=_AVX2, drawn=(1, 2, 3, 4), named="t{}"),
-    "simd": Knob(turned=("avx512",), beside=_AVX2, drawn=("avx2", "avx512", "auto")),  # tiles for any run on any
+    "kernel": Knob(turned=("hvx",)),
+    "threads": Knob(turned=(2,), beside={"kernel": "hvx"}, drawn=(1, 2, 3, 4), named="t{}"),
     "activations": Knob(turned=("splats",), beside={"kernel": "hvx"}, drawn=get_args(Activations)),
 }
 """The knobs by name, in the order in which a plan's name has them."""
@@ -99,7 +96,7 @@ WHOSE_VTCM = ("arch", "vtcm_bytes")
 def acts(knob: str, kernel: Kernel) -> bool:
     """Return whether a knob of a plan has an effect on a kernel.
 
-    >>> acts("h_split", "host"), acts("k_split", "hvx"), acts("k_split", "host"), acts("threads", "plain")
+    >>> acts("h_split", "plain"), acts("k_split", "hvx"), acts("rows", "plain"), acts("threads", "plain")
     (True, True, False, False)
     """
     return knob in KERNELS[kernel].knobs
@@ -108,8 +105,8 @@ def acts(knob: str, kernel: Kernel) -> bool:
 def why_without_effect(knob: str, kernel: Kernel) -> str:
     """Say why a knob does nothing on a kernel, and which kernels obey it.
 
-    >>> why_without_effect("storage", "host")
-    'host does not obey storage: a CPU has no VTCM; plain and hvx obey it'
+    >>> why_without_effect("threads", "plain")
+    "plain does not obey threads: it is the documents' loop nest, which runs in one thread; hvx obeys it"
     """
     others = [other for other in KERNELS if acts(knob, other)]
     why = KERNELS[kernel].unobeyed.get(knob) or KNOBS[knob].elsewhere

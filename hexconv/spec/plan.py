@@ -21,7 +21,6 @@ from hexconv.spec.knobs import (
     Filters,
     Halo,
     Order,
-    Simd,
     Threads,
     VtcmBytes,
     acts,
@@ -65,14 +64,11 @@ class Plan:
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
             (`hexconv.spec.kernel`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
-            rows. `"host"` has AVX kernels for float32 chains on this machine (`hexconv.host`); it rolls
-            stripes and stages whole filters. If this is left out, a chain gets the fastest kernel that serves it where
-            it runs and obeys all knobs that are stated.
-        threads: how many bands of the output's rows are computed side by side, each with caches of its own. The kernels
-            hvx and host obey it, and hvx takes no more than `arch` has HVX contexts. Rows of intermediates at the seam
-            of two bands are computed by both bands of hvx; the host kernel computes them once, unless its bands are too
-            short for that.
-        simd: which vector registers the tiles of the host kernel are made for; `"auto"` takes those of this machine.
+            rows. If this is left out, a conv gets the fastest kernel that serves it where it runs and
+            obeys all knobs that are stated.
+        threads: how many bands of the output's rows are computed side by side, each with caches of its own, and no more
+            than `arch` has HVX contexts. Rows of intermediates at the seam of two bands are computed by both. The hvx
+            kernel alone obeys it.
         storage: where the caches live. `"global"` is memory, `"vtcm"` is Hexagon's tightly coupled memory. Names of
             roles, such as `"filters+output"`, put these caches into VTCM and the others into memory; the roles are
             `input`, `intermediates`, `filters` and `output`, in this order. What a kernel reads and writes in the
@@ -103,7 +99,6 @@ class Plan:
     buffering: Buffering = "single"
     kernel: Kernel | None = None
     threads: Threads = 1
-    simd: Simd = "auto"
     storage: Storage = "global"
     activations: Activations = "words"
     arch: Arch = "v68"

@@ -7,7 +7,7 @@ from importlib import resources
 
 from hexconv.run.simulator.cache import content_key
 
-ROOMS = ("spec", "layout", "kernel", "compute", "schedule", "host", "lower", "analyze", "run", "sweep")
+ROOMS = ("spec", "layout", "kernel", "compute", "schedule", "lower", "analyze", "run", "sweep")
 PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
 
 

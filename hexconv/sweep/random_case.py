@@ -37,9 +37,9 @@ from hexconv.sweep.work import executed_macs
 
 LARGEST_MULTIPLIER = 2
 """The most output channels that a depthwise conv gets for each input channel."""
-SERVES: dict[Dtype, tuple[Kernel, ...]] = {"float32": ("plain", "host"), "float16": ("plain",)}
+SERVES: dict[Dtype, tuple[Kernel, ...]] = {"float32": ("plain",), "float16": ("plain",)}
 OF_INTEGERS: tuple[Kernel, ...] = ("plain", "plain", "hvx")
-UNSERVED: dict[Kernel, int] = {"plain": 12, "host": 12, "hvx": 4}
+UNSERVED: dict[Kernel, int] = {"plain": 12, "hvx": 4}
 """For each kernel, in one of how many chains something is drawn that it can't serve; for hvx, in some convs only."""
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """The shares of the largest sizes to draw from, one after the other; the last allows nothing but sizes of one."""
@@ -104,7 +104,7 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
     channels = [_size(draw, most, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
     convs = []
     for index, conv in enumerate(geometry):
-        groups, channels[index + 1] = _groups(draw, kind, *channels[index : index + 2])
+        groups, channels[index + 1] = _groups(draw, *channels[index : index + 2])
         convs.append(replace(conv, out_channels=channels[index + 1], groups=groups))
     # In one case of eight the output is 1x1; with padding, inputs then get as small as 1x1.
     most = 1 if draw.is_one_in(8) else max(1, round(scope.output * scale))
@@ -115,24 +115,24 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
         dtype=kind.dtype,
         filter_dtype=kind.filter_dtype,
         zero_point=drawn_zero_point(draw, kind.dtype),
-        input_layout=_edge_layout(draw, kind, PIXELS),
-        output_layout=_edge_layout(draw, kind, IN_BLOCKS),
+        input_layout=_edge_layout(draw, PIXELS),
+        output_layout=_edge_layout(draw, IN_BLOCKS),
         conv=with_requantisations(draw, kind, convs, channels),
     )
 
 
-def _edge_layout(draw: Draw, kind: Kind, usual: EdgeLayout) -> EdgeLayout:
+def _edge_layout(draw: Draw, usual: EdgeLayout) -> EdgeLayout:
     """Draw how an input or an output lies: in one case of three otherwise than usual."""
-    if (kind.kernel == "host" and kind.is_served) or not draw.is_one_in(3):
+    if not draw.is_one_in(3):
         return usual
     others: list[EdgeLayout] = [layout for layout in EDGE_LAYOUTS if layout != usual]
     return draw.one_of(*others)
 
 
-def _groups(draw: Draw, kind: Kind, inputs: int, outputs: int) -> tuple[int, int]:
+def _groups(draw: Draw, inputs: int, outputs: int) -> tuple[int, int]:
     """Draw the groups of a conv (one, one per input channel, or any other number), and make its outputs fit them."""
     style = draw.number(0, 5)
-    if style < 4 or (kind.kernel == "host" and kind.is_served):
+    if style < 4:
         return 1, outputs
     if style == 4:
         return inputs, inputs * draw.number(1, LARGEST_MULTIPLIER)

@@ -26,7 +26,7 @@ class Scope:
     """
 
     dtypes: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
-    kernels: tuple[Kernel, ...] = ("plain", "host", "hvx")
+    kernels: tuple[Kernel, ...] = ("plain", "hvx")
     storages: tuple[Storage, ...] = STORAGES
     turned: tuple[str, ...] = tuple(KNOBS)
     convs: int = 4

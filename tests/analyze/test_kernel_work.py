@@ -6,22 +6,19 @@ from pathlib import Path
 import pytest
 import tvm_ffi
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from tvm import tirx
 
 import hexconv
 from hexconv.analyze import needed_work, planned_work, work_usage
-from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.lower.counting import counting_module
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from hexconv.spec.kernel import unstated
-from tests.host.test_loops import host_cases
 from tests.schedule.integer_chains import hvx_cases
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
-NAMED = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
+NAMED = sorted((SCHEDULES / "hvx").glob("*.toml"))
 SHIFT = Requantize(multiplier=1 << 20, shift=-4)
 POINTWISE = Conv2d(out_channels=128, requantize=SHIFT)
 THREE = Conv2d(out_channels=128, kernel=(3, 3), requantize=SHIFT)
@@ -53,7 +50,7 @@ def test_closed_form_and_count_agree_on_every_named_case(path: Path) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("name", ["hvx/32-channels", "hvx/a-filter-zero", "host/b", "baseline-1x1"])
+@pytest.mark.parametrize("name", ["hvx/32-channels", "hvx/a-filter-zero", "baseline-1x1"])
 def test_the_public_closed_forms_are_those_of_the_kernel_that_a_case_gets(name: str) -> None:
     case = Case.load(SCHEDULES / f"{name}.toml")
     lowered = lower_case(case)
@@ -67,15 +64,6 @@ def test_the_public_closed_forms_are_those_of_the_kernel_that_a_case_gets(name: 
 @given(hvx_cases())
 def test_closed_form_and_count_agree_on_any_integer_chain(case: Case) -> None:
     check(case)
-
-
-@up_to(15)
-@given(host_cases())
-def test_closed_form_and_count_agree_on_any_float32_chain(case: Case) -> None:
-    try:
-        check(case)
-    except HexconvError:
-        return
 
 
 def work_of(*convs: Conv2d, h_split: int = 1, zero_point: int = 0, channels: int = 128) -> tuple[int, int]:
@@ -151,39 +139,8 @@ def test_int16_takes_a_pass_for_each_pair_of_bytes() -> None:
         assert macs == passes * narrow + windows * 18 * 3 * 20 * 64
 
 
-def test_bands_of_the_host_kernel_compute_rows_at_their_seams_once_unless_they_are_short() -> None:
-    float_three = Conv2d(out_channels=128, kernel=(3, 3))
-    chain = Chain(input=(1, 64, 64, 128), conv=(float_three, float_three))
-    needed = needed_work(chain).macs["conv1"]
-    for threads, seams_made_twice in ((1, 0), (2, 0), (4, 0), (8, 7)):
-        case = Case("bands", chain, Plan(kernel="host", threads=threads, simd="avx2"))
-        counts = count(lower_case(case))
-        assert counts.macs["conv1"] == needed * (62 + 2 * seams_made_twice) // 62
-        assert counts.macs == planned_work(chain, case.plan).macs
-
-
-@st.composite
-def tall_host_cases(draw: st.DrawFn) -> Case:
-    """Chains of narrow images with many rows, in bands of threads; the first conv steps over rows."""
-    count, rows, convs = draw(st.integers(2, 3)), draw(st.integers(8, 60)), []
-    for is_first in [False] * (count - 1) + [True]:
-        kernel = draw(st.integers(1, 2) if is_first else st.integers(3, 7))
-        stride = draw(st.integers(3, 6) if is_first else st.integers(1, 3))
-        top, channels = min(kernel, draw(st.integers(0, 3))), draw(st.sampled_from((1, 8, 64)))
-        rows = max((rows - 1) * stride + kernel - top, 1)
-        convs.append(Conv2d(out_channels=channels, kernel=(kernel, 1), stride=(stride, 1), padding=Padding(top=top)))
-    chain = Chain(input=(1, rows, 1, 4), conv=tuple(reversed(convs)))
-    return Case("tall", chain, Plan(kernel="host", threads=draw(st.integers(2, 6)), simd="avx2"))
-
-
-@up_to(40)
-@given(tall_host_cases())
-def test_rows_that_a_band_reads_sooner_are_counted_with_those_that_a_stride_steps_over(case: Case) -> None:
-    check(case)
-
-
 def test_bands_are_counted_one_after_the_other() -> None:
-    lowered = lower_case(Case.load(SCHEDULES / "host" / "b.toml"))
+    lowered = lower_case(Case.load(SCHEDULES / "hvx" / "b-4-threads.toml"))
     for module, parallel in ((lowered.unmerged, True), (counting_module(lowered), False)):
         kinds: list[int] = []
         tvm_ffi.structural_walk(module["main"].body, (tirx.For, lambda loop, kinds=kinds: kinds.append(loop.kind)))

@@ -64,12 +64,12 @@ def test_no_plan_of_the_plain_kernel_does_less(chain: Chain) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(ANY, st.integers(1, 4), st.integers(1, 3), st.sampled_from(("plain", "hvx", "host")), st.booleans())
+@given(ANY, st.integers(1, 4), st.integers(1, 3), st.sampled_from(("plain", "hvx")), st.booleans())
 def test_no_tensor_and_no_conv_of_a_plan_takes_less(
     chain: Chain, h_split: int, threads: int, kernel: str, rolls: bool
 ) -> None:
     words = {"order": "h_outer", "halo": "roll", "filters": "resident"} if rolls and kernel == "plain" else {}
-    own = {"threads": threads, "simd": "avx2"} if kernel == "host" else {}
+    own = {"threads": threads} if kernel == "hvx" else {}
     plan = Plan(h_split=h_split, kernel=kernel, **own, **words)
     planned, needed = planned_work(chain, plan), needed_work(chain)
     for name, least in needed.traffic_bytes.items():

@@ -10,7 +10,6 @@ from hexconv.analyze import cache_footprints, planned_work
 from hexconv.compute import reference
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan
-from hexconv.spec.kernel import refusals
 from hexconv.sweep.verdict import judge
 from tests.deep import one_in
 
@@ -64,8 +63,3 @@ def test_a_depthwise_filter_takes_one_vector_of_32_per_tap() -> None:
 def test_groups_of_whole_blocks_keep_the_packed_filter() -> None:
     chain = Chain(input=(1, 8, 8, 128), conv=(Conv2d(out_channels=128, kernel=(3, 3), groups=2),))
     assert cache_footprints(chain, Plan(kernel="plain", k_split=2))[1].shape == (2, 2, 3, 3, 8, 32, 4)
-
-
-def test_the_host_kernel_leaves_groups_to_the_plain_one_and_says_so() -> None:
-    chain = Chain(input=(1, 8, 8, 8), conv=(Conv2d(out_channels=8, groups=4),))
-    assert refusals(chain, "host")[0] == "host serves convs of one group; chain.conv[0] has 4"

@@ -1,24 +1,20 @@
 """The bench measures what it says: peers in turns, at their best, exact; what it can't measure is refused by name."""
 
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hexconv.analyze import needed_macs
-from hexconv.bench import halide, hexagon, in_nest, onednn, panels, tiles, turns
+from hexconv.bench import halide, hexagon
 from hexconv.bench.halide.two_convs import packed
-from hexconv.errors import ToolMissing, Unsupported
-from hexconv.host.planned import PlannedBands
-from hexconv.host.tiles import tile_cycles
+from hexconv.errors import Unsupported
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.digest import SUFFIX, digest_of
 from hexconv.spec import Case, Chain, Conv2d
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
-CASES = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
+CASES = sorted((SCHEDULES / "hvx").glob("*.toml"))
 
 
 def test_halide_below_what_it_is_known_to_reach_is_no_fair_measurement() -> None:
@@ -36,17 +32,11 @@ def test_every_case_with_a_published_figure_has_a_schedule_and_schedules_serve_t
         halide.check(Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain, schedule)
 
 
-def test_what_the_peers_have_no_words_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_peers_have_no_words_for_is_refused() -> None:
     chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4, bias=True),))
     for schedule, said in (("a-shift", "whole blocks"), ("depthwise", "depthwise"), ("first-layer", "7x7")):
         with pytest.raises(Unsupported, match=said):
             halide.check(chain, halide.SCHEDULES[schedule])
-    with pytest.raises(Unsupported, match="without bias"):
-        onednn.convs(chain, np.zeros(chain.input, np.float32), [], dense=True)
-    monkeypatch.setattr(sys, "prefix", "/nowhere")
-    onednn._library.cache_clear()
-    with pytest.raises(ToolMissing, match="hexconv\\[bench\\]"):
-        onednn._library()
 
 
 def test_a_filter_is_packed_four_channels_to_a_word() -> None:
@@ -94,27 +84,3 @@ def test_the_committed_listings_are_what_is_built(path: Path) -> None:
         assert whole.read_text() == built
     else:
         assert short.read_text() == digest_of(whole.name, built), "make tir writes it again"
-
-
-def test_cycles_of_tiles_are_told_beside_the_first_ones() -> None:
-    first, other = tiles.rows("avx2", [(6, 2), (2, 2)], turns=1)
-    assert (first["measured"], first["ratio"]) == (first["rule"], 1.0)
-    assert other["rule"] == round(tile_cycles(2, 2), 2)
-    assert other["measured"] > 0
-
-
-def test_rows_are_cut_into_panels_where_less_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0)
-    row = panels.row("avx2", (64, 128, 128), rounds=2)
-    assert row["rows"] == [1, 1]
-    assert row["fetched"] == round(8 * (64 * 128 * 4 + 128 * 128 * 4) / (8 * 8 * 64 * 128 * 4 + 128 * 128 * 4), 2)
-    assert row["ratio"] > 0
-
-
-def test_the_planned_nest_computes_rows_at_seams_twice() -> None:
-    """Of two 3x3 convs of 64 rows, three seams share two rows of the intermediate each, of 62 rows beside 60."""
-    case = Case.load(SCHEDULES / "host" / "b.toml")
-    planned = PlannedBands(case.chain, replace(case.plan, threads=4, simd="avx2"))
-    row_macs = 128 * 9 * 128
-    assert in_nest.macs_in_nest(planned) == ((62 + 3 * 2) * 62 + 60 * 60) * row_macs
-    assert in_nest.moved_bytes(planned) == 317440

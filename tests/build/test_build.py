@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 import hexconv
 from hexconv.analyze import vtcm_fit
 from hexconv.build import Built, Loaded, build
-from hexconv.build.load import _Platform, aligned, pointer, posix
+from hexconv.build.load import _Platform, posix
 from hexconv.build.simulated import simulated_chain
 from hexconv.compute import reference
 from hexconv.errors import InputError, Unsupported
@@ -28,7 +28,6 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
-from hexconv.spec.kernels import Kernel
 from tests.strategies import cases
 
 ISA = "v67"
@@ -45,7 +44,7 @@ CASES = {
 
 
 FLOATS = Chain(input=(1, 30, 20, 16), conv=(Conv2d(out_channels=16, kernel=(3, 3)),) * 2)
-THREADS = Case("threads", FLOATS, Plan(kernel="host", threads=3))
+OF_FLOATS = Case("floats", FLOATS, Plan(kernel="plain"))
 C_LIBRARY = {"memset", "memcpy", "memmove"}
 COMPILER_RUNTIME = {"__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes"}
 """What LLVM calls on Hexagon for a large memcpy; each of its compilers brings it."""
@@ -87,12 +86,11 @@ def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFac
         np.testing.assert_allclose(given_, expected, rtol=1e-2, atol=1e-2 * largest)
 
 
-@pytest.mark.parametrize("kernel", ["plain", "host"])
-def test_a_library_has_the_activations_of_floats_and_their_slopes(tmp_path: Path, kernel: Kernel) -> None:
+def test_a_library_has_the_activations_of_floats_and_their_slopes(tmp_path: Path) -> None:
     convs = tuple(
         replace(conv, bias=True, activation=name) for conv, name in zip(FLOATS.conv, ("gelu", "prelu"), strict=True)
     )
-    case = Case("curves", replace(FLOATS, conv=convs), Plan(kernel=kernel))
+    case = Case("curves", replace(FLOATS, conv=convs), Plan(kernel="plain"))
     built(tmp_path, case)
     tensors = random_tensors(case.chain, 5)
     [chain] = hexconv.load(tmp_path).values()
@@ -112,7 +110,7 @@ def test_a_library_reads_and_writes_every_layout(tmp_path: Path, layout: EdgeLay
 
 @pytest.mark.parametrize("target", ["llvm", "hexagon"])
 def test_an_object_asks_for_the_c_library_alone(tmp_path: Path, target: str) -> None:
-    built(tmp_path, *CASES.values() if target == "hexagon" else [CASES["double"], THREADS], target=target)
+    built(tmp_path, *CASES.values() if target == "hexagon" else [CASES["double"], OF_FLOATS], target=target)
     for path in tmp_path.glob("*.o"):
         names = symbols(path)
         assert writable_bytes(path) == 0
@@ -133,7 +131,7 @@ def test_two_chains_run_from_c_on_the_simulator(tmp_path: Path) -> None:
 
 
 def test_two_chains_run_from_c_on_this_machine(tmp_path: Path) -> None:
-    built(tmp_path, CASES["double"], THREADS)
+    built(tmp_path, CASES["double"], OF_FLOATS)
     done = make(tmp_path, ZIG)
     assert done.returncode == 0, done.stderr
     assert "double: 0 of " in done.stdout
@@ -170,8 +168,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     return hexconv.load(folder)["double"]
 
 
-OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NO_VTCM, NO_SCRATCH, NOT_READY, _, THREAD_FAILED, *_, HALF_PAIR = range(12)
-VTCM, SCRATCH, COPY_START, COPY_WAIT, IN_PARALLEL = range(1, 6)
+OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NO_VTCM, NO_SCRATCH, NOT_READY, *_, HALF_PAIR = range(12)
+VTCM, SCRATCH, COPY_START, COPY_WAIT = range(1, 5)
 """Places in `struct hexconv_platform`."""
 GIVES = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -213,10 +211,10 @@ def test_half_of_a_pair_of_callbacks_is_refused(loaded: Loaded) -> None:
     assert library.double_init(fresh, at, ctypes.byref(without(library, COPY_START, COPY_WAIT))) == OK
 
 
-@pytest.mark.parametrize(("name", "place", "missing"), [("double", VTCM, NO_VTCM), ("threads", SCRATCH, NO_SCRATCH)])
+@pytest.mark.parametrize(("name", "place", "missing"), [("double", VTCM, NO_VTCM), ("floats", SCRATCH, NO_SCRATCH)])
 def test_memory_that_a_platform_does_not_give_is_told(tmp_path: Path, name: str, place: int, missing: int) -> None:
     """None at all, no callback that gives it, or memory that is not aligned."""
-    built(tmp_path, {"double": CASES["double"], "threads": THREADS}[name])
+    built(tmp_path, {"double": CASES["double"], "floats": OF_FLOATS}[name])
     chain = hexconv.load(tmp_path)[name]
     library, [weights, _] = chain._library, chain._kept
     init, run = (getattr(library, f"{name}_{what}") for what in ("init", "run"))
@@ -225,20 +223,6 @@ def test_memory_that_a_platform_does_not_give_is_told(tmp_path: Path, name: str,
     for instead, error in ((None, missing), (nothing, missing), (crooked, MISALIGNED)):
         assert init(fresh, at, ctypes.byref(without(library, place, instead=instead))) == error
         assert run(fresh, at, at) == NOT_READY
-
-
-def test_threads_that_a_platform_can_not_start_are_told(tmp_path: Path) -> None:
-    built(tmp_path, THREADS)
-    chain = hexconv.load(tmp_path)["threads"]
-    library, [weights, _] = chain._library, chain._kept
-    fails = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_int)(lambda *_: 1)
-    fresh, machine = (ctypes.c_void_p * 4)(), without(library, IN_PARALLEL, instead=fails)
-    image, output = (aligned(end.shape, end.dtype) for end in (chain.input, chain.output))
-    image[...] = 0
-    assert library.threads_init(fresh, pointer(weights), ctypes.byref(machine)) == OK
-    assert library.threads_run(fresh, pointer(image), pointer(output)) == THREAD_FAILED
-    machine.pointers[IN_PARALLEL] = None
-    assert library.threads_run(fresh, pointer(image), pointer(output)) == OK
 
 
 def test_an_image_of_another_shape_is_refused(loaded: Loaded) -> None:
@@ -292,7 +276,7 @@ def test_code_that_no_simulator_runs_is_compiled_and_linked_and_marked(tmp_path:
 
 
 def test_a_program_links_with_the_library_of_all_chains(tmp_path: Path) -> None:
-    built(tmp_path, CASES["double"], Case("threads", FLOATS, Plan(kernel="host")))
+    built(tmp_path, CASES["double"], OF_FLOATS)
     program = tmp_path / "double_from_library"
     files = [str(tmp_path / name) for name in ("double_example.c", "hexconv_posix.c", "libchains.a")]
     subprocess.run([*ZIG.split(), "-O2", *files, "-lpthread", "-o", str(program)], check=True)

@@ -98,6 +98,29 @@ def test_threads_of_posix_run_it_in_qemu(library: tuple[Path, dict[str, Built]])
     assert [line.split(" of ")[0] for line in done.stdout.splitlines()] == [f"{name}: 0" for name in PLANS]
 
 
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("in_parallel", "said"), [("fails", "error 8 of enum hexconv_error"), ("NULL", "0 of 61440 elements differ")]
+)
+def test_threads_that_a_platform_can_not_start_are_told(
+    library: tuple[Path, dict[str, Built]], in_parallel: str, said: str
+) -> None:
+    """Without the callback the tasks run one after the other."""
+    folder, _ = library
+    example = (folder / "resident_example.c").read_text()
+    fails = "static int fails(void *u, void (*t)(void *, int), void *a, int n) { return !u + !t + !a + n; }\n"
+    stated = f"struct hexconv_platform platform = hexconv_posix();\n    platform.in_parallel = {in_parallel};"
+    changed = example.replace("const struct hexconv_platform platform = hexconv_posix();", stated)
+    assert changed != example
+    program, source = folder / f"with_{in_parallel}", folder / f"with_{in_parallel}.c"
+    source.write_text(changed.replace("int main", fails + "int main"))
+    files = [source, folder / "hexconv_posix.c", *folder.glob("resident*.o"), *folder.glob("*copies*.c")]
+    target = ["-target", "hexagon-linux-musl", f"-mcpu=hexagon{ISA}", "-static", "-lpthread", "-w"]
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *target, *map(str, files), "-o", str(program)], check=True)
+    done = subprocess.run(["qemu-hexagon", str(program)], cwd=folder, capture_output=True, text=True, check=False)
+    assert said in done.stdout + done.stderr
+
+
 def test_more_queues_than_a_platform_has_are_refused() -> None:
     small = replace(CONV, out_channels=8, kernel=(1, 1), padding=0)
     long = Chain(input=(1, 8, 8, 8), dtype="uint8", conv=(small,) * (MOST_QUEUES - 1))

@@ -235,12 +235,6 @@ def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
     assert f"{12 * 130561 * 16} plans (12 combinations of words x 130561 of stripes" in capsys.readouterr().err
 
 
-def test_a_kernel_is_verified_where_it_runs(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (network / "float.toml").write_text(without_plan(Chain(input=(1, 9, 9, 3), conv=(Conv2d(out_channels=4),))))
-    [checked] = as_json(capsys, network / "float.toml", "--kernel", "host", "--target", "llvm", "--verify")["verified"]
-    assert [run["target"] for run in checked["runs"]] == ["llvm"]
-
-
 @pytest.mark.parametrize("objective", get_args(Objective))
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chain=chains())

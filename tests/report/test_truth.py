@@ -92,7 +92,7 @@ def test_rows_that_are_told_are_rows_of_the_tensors(case: Case) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(cases(kernels=("plain", "hvx", "host")))
+@given(cases(kernels=("plain", "hvx")))
 def test_caches_add_up_and_each_has_a_colour(case: Case) -> None:
     plot, planned, fit = vtcm_plot(case), Planned.of(case), vtcm_fit(case.chain, case.settled)
     rows: dict[str, int] = {}

@@ -7,27 +7,25 @@ from hypothesis import strategies as st
 
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
+from hexconv.spec import Case, Chain, Conv2d, Padding, Requantize
 from hexconv.spec.dtypes import Dtype
-from hexconv.spec.kernels import Kernel
 from tests.schedule.integer_chains import planned
 
 LARGEST_IMAGE = 20
 LONGEST_ROWS = 60  # of any tensor: what follows a tall one only repeats
 CHANNELS = st.sampled_from([1, 3, 4, 8, 32, 36, 128, 160])
-DTYPES: dict[Kernel, tuple[tuple[Dtype, Dtype | None], ...]] = {
-    "hvx": (("uint8", None), ("uint8", "int8"), ("int8", None), ("int16", "int8"), ("int16", None)),
-    "host": (("float32", None),),
-}
+DTYPES: tuple[tuple[Dtype, Dtype | None], ...] = (
+    *(("uint8", None), ("uint8", "int8"), ("int8", None)),
+    *(("int16", "int8"), ("int16", None)),
+)
 
 
 @st.composite
-def far_padded_cases(draw: st.DrawFn, kernel: Kernel) -> Case:
+def far_padded_cases(draw: st.DrawFn) -> Case:
     """Images from one pixel on, padding up to twice the reach and beyond the image, strides longer than kernels."""
-    dtype, filter_dtype = draw(st.sampled_from(DTYPES[kernel]))
+    dtype, filter_dtype = draw(st.sampled_from(DTYPES))
     convs = [draw(_convs()) for _ in range(draw(st.integers(1, 3)))]
-    if kernel == "hvx":
-        convs = [draw(_quantised(conv, dtype, filter_dtype or dtype)) for conv in convs]
+    convs = [draw(_quantised(conv, dtype, filter_dtype or dtype)) for conv in convs]
     image = (draw(st.integers(1, 2)), draw(_sizes()), draw(_sizes()), draw(CHANNELS))
     try:
         chain = Chain(input=image, dtype=dtype, filter_dtype=filter_dtype, conv=tuple(convs))
@@ -35,10 +33,7 @@ def far_padded_cases(draw: st.DrawFn, kernel: Kernel) -> Case:
         check_supported(chain)
     except HexconvError:
         assume(False)
-    if kernel == "hvx":
-        return draw(planned(chain, most_h=2))
-    most = max(extents.row_blocks for extents in tensor_extents(chain)[1:])
-    return Case("far", chain, Plan(kernel=kernel, h_split=draw(st.integers(1, min(most, 2)))))
+    return draw(planned(chain, most_h=2))
 
 
 def _sizes() -> st.SearchStrategy[int]:

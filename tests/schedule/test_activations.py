@@ -32,7 +32,7 @@ def case_of(name: str, kernel: Kernel = "plain", dtype: Dtype = "float32") -> Ca
     return Case(name, Chain(input=(1, 9, 7, 5), dtype=dtype, conv=(conv, conv)), Plan(kernel=kernel))
 
 
-@pytest.fixture(params=[("plain", "float32"), ("plain", "float16"), ("host", "float32")], ids=" ".join)
+@pytest.fixture(params=[("plain", "float32"), ("plain", "float16")], ids=" ".join)
 def of_kernel(request: pytest.FixtureRequest) -> tuple[Kernel, Dtype]:
     return request.param
 

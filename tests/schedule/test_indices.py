@@ -15,7 +15,7 @@ from tests.schedule.index_checks import indices_outside
 from tests.schedule.integer_chains import hvx_cases
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
-COMMITTED = ("hvx/7x7", "hvx/same-padding", "hvx/stride-2", "hvx/b-filter-zero", "hvx/a-int16-filters", "host/a")
+COMMITTED = ("hvx/7x7", "hvx/same-padding", "hvx/stride-2", "hvx/b-filter-zero", "hvx/a-int16-filters")
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 MANY = settings(deadline=None, derandomize=True, suppress_health_check=SLOW)
 
@@ -26,7 +26,7 @@ def test_no_index_of_a_committed_schedule_leaves_its_buffer(name: str) -> None:
 
 
 @settings(MANY, max_examples=10)
-@given(far_padded_cases("hvx"))
+@given(far_padded_cases())
 def test_no_index_leaves_its_buffer_where_stripes_see_only_padding(case: Case) -> None:
     assert indices_outside(case) == 0
 
@@ -37,14 +37,8 @@ def test_no_index_leaves_its_buffer_in_any_integer_chain(case: Case) -> None:
     assert indices_outside(case) == 0
 
 
-@settings(MANY, max_examples=5)
-@given(far_padded_cases("host"))
-def test_no_index_of_the_host_kernel_leaves_its_buffer(case: Case) -> None:
-    assert indices_outside(case) == 0
-
-
 @settings(MANY, max_examples=15)
-@given(far_padded_cases("hvx"))
+@given(far_padded_cases())
 def test_caches_are_as_large_as_predicted_where_stripes_see_only_padding(case: Case) -> None:
     usage = cache_usage(case, lower_case(case))
     assert usage.agrees, [cache for cache in usage.caches if cache.elements != cache.predicted_elements]
@@ -52,6 +46,6 @@ def test_caches_are_as_large_as_predicted_where_stripes_see_only_padding(case: C
 
 @pytest.mark.simulator
 @settings(MANY, max_examples=6)
-@given(far_padded_cases("hvx"))
+@given(far_padded_cases())
 def test_chains_whose_stripes_see_only_padding_are_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator(slots=False)).check.passed

@@ -132,14 +132,6 @@ def test_what_one_chain_writes_another_reads(layout: EdgeLayout) -> None:
     assert (output_layout(second).unpack(found) == wanted).all()
 
 
-@pytest.mark.parametrize("layout", BLOCKS)
-def test_the_host_kernel_reads_pixels(layout: EdgeLayout) -> None:
-    chain = Chain(input=(1, 9, 9, 8), conv=(Conv2d(out_channels=8),), input_layout=layout)
-    case = Case("case", chain, target="llvm")
-    assert [choice.used for choice in case.kernels] == ["plain"]
-    assert "host reads its input as NHWC" in case.kernels[0].why
-
-
 def test_a_layout_that_is_none_of_them_is_refused() -> None:
     text = '[chain]\ninput = [1, 8, 8, 4]\ninput_layout = "NCHW"\n[[chain.conv]]\nout_channels = 4\n'
     with pytest.raises(InputError, match="input_layout") as refusal:

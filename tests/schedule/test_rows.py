@@ -101,15 +101,6 @@ def test_rows_fill_blocks_where_the_output_has_them() -> None:
         Case("three", CHAINS["three"], replace(ROLLED, rows=3))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS[1:])
-def test_the_host_kernel_writes_blocks(layout: EdgeLayout) -> None:
-    chain = Chain(input=(1, 9, 9, 8), conv=(Conv2d(out_channels=8),), output_layout=layout)
-    case = Case("host", chain, Plan(kernel="host"), target="llvm")
-    (choice,) = case.kernels
-    assert choice.used == "plain"
-    assert "host writes its output as NHWC8h8w32c" in str(choice)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_output_of_one_pixel_has_a_listing(layout: EdgeLayout) -> None:
     """All loops of its copy but the one over channels are gone."""

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, planned_work
 from hexconv.analyze.fit import vtcm_terms
-from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed
 from hexconv.search.machine import rates
@@ -131,17 +130,6 @@ def test_hvx_kernels_are_planned_by_all_that_plain_ones_are() -> None:
     assert least["footprint"]
     assert least["footprint"].plan.h_split == 1
     assert least["latency"]
-
-
-def test_the_host_kernel_has_no_latency_of_hexagon() -> None:
-    plan = Plan(kernel="host", threads=2, simd="avx2")
-    found = best_plan(PAIR, Question(4 << 20, "traffic", plan)).best
-    assert found
-    assert (found.plan.kernel, found.plan.threads, found.plan.storage) == ("host", 2, "global")
-    assert found.traffic_bytes == sum(planned_work(PAIR, found.plan).traffic_bytes.values())
-    assert placed(found.plan, found.footprint_bytes) == found.plan
-    with pytest.raises(InputError, match="latency of the host kernel"):
-        best_plan(PAIR, Question(4 << 20, "latency", plan))
 
 
 def test_a_plan_is_placed_where_it_fits() -> None:

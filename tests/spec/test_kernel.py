@@ -44,36 +44,31 @@ STATED = {
     "filters": "resident",
     "buffering": "double",
     "threads": 2,
-    "simd": "avx2",
     "storage": "vtcm",
     "activations": "splats",
     "arch": "v69",
     "vtcm_bytes": 1 << 20,
 }
-OBEYED_BY_HVX = STATED.keys() - {"simd"}
+OBEYED_BY_HVX = set(STATED)
 OBEYED_BY_PLAIN = OBEYED_BY_HVX - {"activations", "threads"}
-OBEYED_BY_HOST = {"h_split", "threads", "simd"}
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     """Any wish with any of the knobs that go with it, or none."""
     kernel = draw(st.sampled_from((None, *KERNELS)))
-    obeyed = {"hvx": OBEYED_BY_HVX, "host": OBEYED_BY_HOST}.get(kernel or "plain", OBEYED_BY_PLAIN)
+    obeyed = OBEYED_BY_HVX if kernel == "hvx" else OBEYED_BY_PLAIN
     stated = draw(st.sets(st.sampled_from(sorted(obeyed)), max_size=2))
     return Plan(kernel=kernel, **{knob: STATED[knob] for knob in stated})
 
 
 def expected(chain: Chain, index: int, plan: Plan | None, target: str) -> str:
     """The contract for a conv, in other words than the code has."""
-    fast = "hvx" if target == "hexagon" else "host"
-    serves = chain.conv[index].requantize == SCALE if fast == "hvx" else chain.dtype == "float32"
-    if plan and plan.kernel == fast and serves:
-        return fast
+    serves = chain.conv[index].requantize == SCALE and target == "hexagon"
+    if plan and plan.kernel == "hvx" and serves:
+        return "hvx"
     if not serves or (plan and plan.kernel == "plain"):
         return "plain"
-    if fast == "host":
-        return "plain" if plan else "host"
     meant = plan.stated.keys() & OBEYED_BY_PLAIN if plan else set()
     return "hvx" if meant <= OBEYED_BY_HVX else "plain"
 
@@ -94,12 +89,11 @@ def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan | None, t
     st.sampled_from(sorted(CHAINS)),
     st.none() | plans(),
     st.sampled_from(("llvm", "hexagon", None)),
-    st.integers(1, 999),
 )
-def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan | None, target: Target | None, threads: int) -> None:
+def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan | None, target: Target | None) -> None:
     """Its kernel serves, all of its knobs act, those that act are kept, and to settle it again changes nothing."""
     chain = CHAINS[dtype]
-    found = settled(chain, plan, target, threads)
+    found = settled(chain, plan, target)
     used = {choice.used for choice in choose_kernels(chain, plan, target)}
     assert found.kernel == (used - {"plain"} or used).pop()
     assert found.kernel
@@ -109,13 +103,13 @@ def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan | None, target: Targ
         kept.pop("threads", None)
     assert found.stated.items() >= kept.items()
     assert all(acts(knob, found.kernel) for knob in found.stated)
-    assert settled(chain, found, target, threads) == found
-    assert found.threads == (min(threads, 256) if (found.kernel, plan) == ("host", None) else kept.get("threads", 1))
+    assert settled(chain, found, target) == found
+    assert found.threads == kept.get("threads", 1)
 
 
 @pytest.mark.parametrize(("kernel", "knob"), tuple(product((None, *KERNELS), STATED)))
 def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: Kernel | None, knob: str) -> None:
-    obeyed = {"hvx": OBEYED_BY_HVX, "host": OBEYED_BY_HOST}.get(kernel or "plain", OBEYED_BY_PLAIN)
+    obeyed = OBEYED_BY_HVX if kernel == "hvx" else OBEYED_BY_PLAIN
     if knob in obeyed:
         assert Plan(kernel=kernel, **{knob: STATED[knob]}).stated == {knob: STATED[knob]}
         return
@@ -144,7 +138,7 @@ def test_an_empty_plan_is_no_plan() -> None:
     stated = Case.parse(f"{chain}[plan]\nh_split = 1\n", "case")
     assert Case.parse(stated.to_toml(), "case") == stated != none
     on_this_machine = [settled(case.chain, case.plan if case.states_plan else None, "llvm") for case in (stated, none)]
-    assert [plan.kernel for plan in on_this_machine] == ["plain", "host"]
+    assert [plan.kernel for plan in on_this_machine] == ["plain", "plain"]
 
 
 @pytest.mark.parametrize("path", sorted(SCHEDULES.glob("*.toml")), ids=lambda path: path.stem)
@@ -170,7 +164,6 @@ FILES = {
         + "[plan]\nkernel = 'hvx'\n"
     ),
     "a plan that hvx obeys": INTEGER.replace("SHIFT", "-4") + "[plan]\nh_split = 2\n",
-    "a wish for the host": FLOAT + "[plan]\nkernel = 'host'\nthreads = 2\n",
 }
 
 

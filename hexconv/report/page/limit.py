@@ -34,8 +34,8 @@ def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
     """Return the shares of a run's slots, the largest first; together they are all slots.
 
     Multiplications count the slots that they would take at two in each slot. The other slots of convs are what loads,
-    starts and ends of tiles, scaling and stalls cost. Plain and host kernels multiply without vectors: all slots of
-    their convs are one share.
+    starts and ends of tiles, scaling and stalls cost. The plain kernel multiplies without vectors: all slots of its
+    convs are one share.
     """
     slots = profile.marked_slots
     copying = profile.slots_of(Does.READ_INPUT, Does.READ_FILTER, Does.WRITE_OUTPUT)

@@ -55,7 +55,7 @@ def _filter_refusal(chain: Chain, index: int) -> str:
     return f"hvx saturates sums of int16 by int8 alone; the filter of chain.conv[{index}] is int16"
 
 
-def _unstated(chain: Chain, _threads: int) -> Knobs:
+def _unstated(chain: Chain) -> Knobs:
     """Return the default plan: no row recomputed, all channels in one step, filters resident, DMA overlapped."""
     most = max(tensor.channel_blocks for tensor in tensor_extents(chain)[1:])
     return {"k_split": most, "order": "h_outer", "halo": "roll", "filters": "resident", "buffering": "double"}
@@ -66,7 +66,6 @@ HVX = KernelRules(
     home="hexagon",
     nest="rows",
     knobs=(*IN_A_NEST, "rows", "w_split", "column_halo", "activations", "threads"),
-    unobeyed={"simd": "it takes vectors of 128 bytes, which HVX has on every arch"},
     refusals=_refusals,
     unstated=_unstated,
 )

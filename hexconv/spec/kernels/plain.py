@@ -18,9 +18,8 @@ PLAIN = KernelRules(
         "w_split": "its tensors lie in blocks of 8 by 8 pixels, and a stripe has all blocks of its rows",
         "activations": "it multiplies one element at a time, and has no vector to spread a word over",
         "threads": "it is the documents' loop nest, which runs in one thread",
-        "simd": "it computes one element at a time, without vector instructions",
     },
     refusals=_none,
-    unstated=lambda _chain, _threads: {},  # The documents' baseline schedule is the default plan.
+    unstated=lambda _chain: {},  # The documents' baseline schedule is the default plan.
     most_plans=1 << 24,
 )

@@ -1,7 +1,7 @@
 """The rules of a kernel, which hold before anything is planned: where it runs, what it obeys, which convs it serves."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.choices import Kernel, Nest, Target
@@ -21,20 +21,18 @@ class KernelRules:
         unobeyed: for other knobs, the fact of the hardware or of the kernel that leaves them without effect. It leaves
             out what a knob says of all kernels that don't obey it (`hexconv.spec.knobs.Knob.elsewhere`).
         refusals: why it can't serve each conv of a chain on any target; empty where it can.
-        unstated: the knobs that it has where a plan states none, by the hardware threads of the machine.
+        unstated: the knobs that it has where a plan states none.
         most_plans: the most plans that a search looks at, a minute's worth. Networks have fewer than 10^5.
-        obeys_plans: whether it may be chosen for a plan that states knobs and doesn't ask for it.
     """
 
     name: Kernel
     home: Target | None
     nest: Nest
     knobs: tuple[str, ...]
-    unobeyed: Mapping[str, str]
     refusals: Callable[[Chain], tuple[str, ...]]
-    unstated: Callable[[Chain, int], Knobs]
+    unstated: Callable[[Chain], Knobs]
+    unobeyed: Mapping[str, str] = field(default_factory=dict)
     most_plans: int = 1 << 17
-    obeys_plans: bool = True
 
 
 IN_A_NEST = ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes")
