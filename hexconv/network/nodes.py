@@ -91,17 +91,31 @@ def _average_pool(reading: Reading, node: Node) -> None:
 def _quantised_average_pool(reading: Reading, node: Node) -> None:
     _check_channels(node)
     result = reading.quantised(node.outputs[0], *_ends(node, 3))
-    _pool(reading, "average_pool", node, reading.dequantised(*_three(node)), result)
+    _pool(reading, "average_pool", node, reading.dequantised(*_three(node)), result, is_whole=True)
 
 
-def _pool(reading: Reading, operator: str, node: Node, source: Operand, result: Operand) -> None:
+def _pool(
+    reading: Reading, operator: str, node: Node, source: Operand, result: Operand, is_whole: bool = False
+) -> None:
+    """Add a pool; where `is_whole`, what ceil_mode cuts of its last windows counts as padding, as in ONNX Runtime's."""
     stated = window(node.attributes, len(reading.shape(node.inputs[0])) - 2)
     kernel, strides, dilations = stated["kernel_shape"], stated["strides"], stated["dilations"]
     if not len(kernel) == len(strides) == len(dilations) == 2:
         raise Refused(f"its window is {list(kernel)}; a pool has a window of rows and columns here")
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
     counts = bool(stated.get("count_include_pad", 0))
-    how = Window(tuple(kernel), tuple(strides), tuple(dilations), sides(stated, source.extents, reach), counts)
+    padding = sides(stated, source.extents, reach)
+    starts = [(count - 1) * step for count, step in zip(result.extents[1:3], strides, strict=True)]
+    if any(start >= size + first for start, size, first in zip(starts, source.extents[1:3], padding, strict=False)):
+        raise Refused(
+            "its last window starts behind the image: ONNX's shapes have that window, ONNX Runtime's don't; export it "
+            "with ceil_mode = 0"
+        )
+    if is_whole and counts:
+        placed = zip(starts, reach, source.extents[1:3], padding, strict=False)
+        bottom, right = (start + far - size - first for start, far, size, first in placed)
+        padding = (*padding[:2], max(padding[2], bottom), max(padding[3], right))
+    how = Window(tuple(kernel), tuple(strides), tuple(dilations), padding, counts)
     reading.add(operator, node, [source], result, how)
 
 

@@ -30,6 +30,7 @@ from hexconv.verify.verdict import Comparison, ConvVerdict
 SIDE = 16
 """The side of a square image of all 256 codes."""
 HALF_OF_UINT16 = 2**15
+LARGEST_SUM = 2**31
 
 
 def judge(
@@ -141,14 +142,15 @@ def _scaled(definition: Definition, alone: Chain, weights: Mapping[str, Array], 
     offset = HALF_OF_UINT16 if definition.graph.type_of(definition.unit.result).dtype == "uint16" else 0
     made = np.clip(in_model(sums * _scales(by, weights) + by.zero_point, steps.exact.shape), *ends)
     wanted = steps.every(lambda values: np.clip(values - offset, *ends))
-    is_same = wanted.contain(made) | _is_constant(definition.unit, made.shape)
+    is_same = wanted.contain(made) | _is_constant(definition.unit, _scales(by, weights), made.ndim)
     yield Comparison.of("sums", np.where(is_same, wanted.exact, made), wanted.exact)
 
 
-def _is_constant(unit: Unit, shape: tuple[int, ...]) -> Array:
-    """Whether a channel is one code whatever it reads: its bias makes that code, with no part of a step."""
+def _is_constant(unit: Unit, scales: Array, axes: int) -> Array:
+    """Whether a channel is one code whatever it reads: its sums come to no half of a step, or are of its bias alone."""
     factors = unit.weights.factors if isinstance(unit.weights, IntegerWeights) else None
-    return (np.ones(1) if factors is None else factors).reshape(-1, *[1] * (len(shape) - 2)) == 0
+    is_one = scales * LARGEST_SUM < 0.5
+    return (is_one if factors is None else is_one | (factors == 0)).reshape(-1, *[1] * (axes - 2))
 
 
 def _scales(by: Requantize, weights: Mapping[str, Array]) -> Array:

@@ -85,6 +85,23 @@ def average_pool_of_padding(net: OneOperator) -> str:
     return net.ended(net.node("AveragePool", [net.image()[0]], **told))
 
 
+CUT = {"kernel_shape": [3, 4], "strides": [2, 3], "pads": [1, 0, 1, 1], "ceil_mode": 1, "count_include_pad": 1}
+"""A pool whose last windows end beyond the padding."""
+
+
+def average_pool_cut(net: OneOperator) -> str:
+    """ONNX divides by what lies in the image and the padding."""
+    return net.ended(net.node("AveragePool", [net.image()[0]], **CUT))
+
+
+def quantised_average_pool_cut(net: OneOperator) -> str:
+    """ONNX Runtime's own divides by the whole window."""
+    codes, scale, zero = net.image()[1]
+    step = np.float32(0.0097)
+    ends = [*net.ends(scale, zero), *net.ends(step, 80)]
+    return net.real(net.node("QLinearAveragePool", [codes, *ends], domain="com.microsoft", **CUT), step, 80)
+
+
 def global_average_pool(net: OneOperator) -> str:
     return net.ended(net.node("GlobalAveragePool", [net.image()[0]]))
 
@@ -211,6 +228,8 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         max_pool_rounded_up,
         average_pool,
         average_pool_of_padding,
+        average_pool_cut,
+        quantised_average_pool_cut,
         global_average_pool,
         concat,
         concat_rows,

@@ -38,7 +38,7 @@ def test_an_operator_means_what_onnx_says(tmp_path: Path, name: str, reals: bool
         assert found.shape == expected.shape
         if name in EXACT:
             assert np.array_equal(found, expected)
-        elif reals:
+        elif reals and name != "quantised_average_pool_cut":
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
         else:
             steps = np.abs(found - expected) / np.min(np.diff(np.unique(expected)))

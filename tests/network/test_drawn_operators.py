@@ -1,0 +1,139 @@
+"""Drawn operators between chains: each code by numpy is one that float32 can give of the real number before it.
+
+That number is ONNX Runtime's, node by node, and ONNX's evaluator's. Pools are crossed: ceil_mode, padding that counts,
+windows that are cut, signs of codes.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+
+from hexconv.errors import Unsupported
+from hexconv.network.answer import answer
+from hexconv.network.library import Wanted, read_network
+from tests.verify.networks import IMAGE, Network
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+
+WANTED = Wanted(1 << 20, "llvm")
+BATCH, CHANNELS, ROWS, COLUMNS = IMAGE
+DRAWS = settings(max_examples=25, deadline=None)
+NEAR = 2e-4
+"""Steps that float32 may be off by: a sum of some ten numbers of at most 2**9 steps each."""
+
+
+class Drawn(Network):
+    """One operator between codes; its result is an output before and behind its quantiser."""
+
+    def __init__(self, seed: int, dtype: str) -> None:
+        super().__init__(seed=seed)
+        self.dtype_of_codes, self.opset = dtype, int(self.random.choice([19, 21]))
+        low = np.iinfo(dtype).min
+        self.image_ends = np.float32(self.random.uniform(0.01, 0.03)), int(self.random.integers(low, low + 256))
+        self.made_ends = np.float32(self.random.uniform(0.005, 0.05)), int(self.random.integers(low, low + 256))
+        self.codes = self.node("QuantizeLinear", ["image", *self.ends(*self.image_ends, dtype)])
+
+    def image(self) -> str:
+        return self.node("DequantizeLinear", [self.codes, *self.ends(*self.image_ends, self.dtype_of_codes)])
+
+    def ended(self, real: str) -> tuple[str, str]:
+        return real, self.node("QuantizeLinear", [real, *self.ends(*self.made_ends, self.dtype_of_codes)])
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> dict[str, Any]:
+    """Attributes of a pool that ONNX allows: its padding is less than its window."""
+    kernel = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    sides = [draw(st.integers(0, kernel[at % 2] - 1)) for at in range(4)]
+    strides = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    return {"kernel_shape": kernel, "strides": strides, "pads": sides, "ceil_mode": draw(st.integers(0, 1))}
+
+
+SEEDS, DTYPES = st.integers(0, 999), st.sampled_from(["uint8", "int8"])
+
+
+@DRAWS
+@given(SEEDS, DTYPES, pools(), st.sampled_from(["AveragePool", "MaxPool"]), st.integers(0, 1))
+def test_a_pool_means_what_onnx_says(seed: int, dtype: str, told: dict[str, Any], op: str, counts: int) -> None:
+    net = Drawn(seed, dtype)
+    told |= {"count_include_pad": counts} if op == "AveragePool" else {}
+    compare(net, *net.ended(net.node(op, [net.image()], **told)))
+
+
+@DRAWS
+@given(SEEDS, DTYPES, pools(), st.integers(0, 1))
+def test_onnx_runtimes_own_average_pool_counts_whole_windows(
+    seed: int, dtype: str, told: dict[str, Any], counts: int
+) -> None:
+    net = Drawn(seed, dtype)
+    ends = [*net.ends(*net.image_ends, dtype), *net.ends(*net.made_ends, dtype)]
+    told |= {"count_include_pad": counts}
+    made = net.node("QLinearAveragePool", [net.codes, *ends], domain="com.microsoft", **told)
+    compare(net, "", net.node("DequantizeLinear", [made, *net.ends(*net.made_ends, dtype)]))
+
+
+@DRAWS
+@given(SEEDS, DTYPES, st.sampled_from(["Add", "Mul"]), st.sampled_from([(3, 20, 20), (3, 1, 1), (1, 20, 20), (1,)]))
+def test_sums_and_products_mean_what_onnx_says(seed: int, dtype: str, op: str, shape: tuple[int, ...]) -> None:
+    net = Drawn(seed, dtype)
+    compare(net, *net.ended(net.node(op, [net.image(), net.constant(net.random.normal(0, 1, shape), "float32")])))
+
+
+@DRAWS
+@given(
+    SEEDS,
+    DTYPES,
+    st.sampled_from(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]),
+    st.sampled_from(["linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]),
+    st.tuples(st.integers(1, 50), st.integers(1, 50)),
+)
+def test_a_resize_means_what_onnx_says(seed: int, dtype: str, places: str, how: str, sizes: tuple[int, int]) -> None:
+    net = Drawn(seed, dtype)
+    told: dict[str, Any] = {"mode": "linear"} if how == "linear" else {"mode": "nearest", "nearest_mode": how}
+    given_sizes = net.constant([BATCH, CHANNELS, *sizes], "int64")
+    resized = net.node("Resize", [net.image(), "", "", given_sizes], coordinate_transformation_mode=places, **told)
+    compare(net, *net.ended(resized))
+
+
+def compare(net: Drawn, real: str, made: str) -> None:
+    """Hold numpy against both witnesses; without a `real` result, the numbers of codes are compared."""
+    image = (net.random.standard_normal(IMAGE) * 1.5).astype(np.float32)
+    outputs = [name for name in (real, made) if name]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "one.onnx"
+        model = net.model(*outputs)
+        onnx.save(model, path)
+        options: Any = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        try:
+            theirs = onnxruntime.InferenceSession(str(path), options).run(outputs, {"image": image})
+        except Exception:
+            reject()  # it does not take these attributes
+        try:
+            ours = answer(read_network(path, WANTED), {"image": image})[made]
+        except Unsupported:
+            reject()  # a window that starts behind the image, which ONNX and ONNX Runtime count otherwise
+    if not real:
+        steps = (ours - theirs[0]) / net.made_ends[0]
+        assert np.max(np.abs(steps)) < 1.5
+        assert np.count_nonzero(np.abs(steps) > 0.5) <= 0.002 * steps.size + 1
+        return
+    assert_rounded(ours.astype(np.int64), theirs[0], net)
+    found = ReferenceEvaluator(model).run([real], {"image": image})[0]
+    if found.shape == ours.shape and np.allclose(found, theirs[0], atol=1e-5):  # ONNX's evaluator has faults of its own
+        assert_rounded(ours.astype(np.int64), found, net)
+
+
+def assert_rounded(codes: np.ndarray, real: np.ndarray, net: Drawn) -> None:
+    """Each code is a nearest one of a real number, within float32's error."""
+    ends = np.iinfo(net.dtype_of_codes)
+    steps = np.clip(real.astype(np.float64) / net.made_ends[0] + net.made_ends[1], ends.min, ends.max)
+    assert np.max(np.abs(codes - steps)) <= 0.5 + NEAR
