@@ -13,6 +13,8 @@ from hexconv.run.tensors import Array
 
 SPATIAL = {"rows": 1, "columns": 2}
 """The index of rows and of columns in N, H, W, C."""
+EXACT_DIGITS = 9
+"""Decimal places of a coordinate: what float64 leaves next to a half or a whole number is one."""
 ROUNDED: dict[bytes, Callable[[Array], Array]] = {
     b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
     b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
@@ -35,7 +37,7 @@ def resize_of(reading: Reading, node: Node, source: Operand, result: Operand) ->
 
 def _axis(reading: Reading, node: Node, name: str, source: Operand, result: Operand) -> Axis:
     size, made = source.extents[SPATIAL[name]], result.extents[SPATIAL[name]]
-    at = _coordinates(node, size, made, _scale(reading, node, name, size, made))
+    at = np.round(_coordinates(node, size, made, _scale(reading, node, name, size, made)), EXACT_DIGITS)
     mode = node.attributes.get("mode", b"nearest")
     if mode == b"nearest":
         default = b"floor" if node.op == "Upsample" else b"round_prefer_floor"
