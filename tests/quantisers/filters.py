@@ -16,8 +16,10 @@ class Filters(Tensors):
         dtype = "int16" if self.integer == "int16" and self.chance(0.1) else dtype
         low, high = RANGES[dtype]
         zero = (low + high + 1) // 2 if dtype.startswith("u") else 0
-        codes = np.clip(np.rint(self.random.standard_normal(shape) * (high - low) / 6) + zero, low, high)
-        step = 6 / (high - low) / np.sqrt(np.prod(shape[1:]))
+        is_coarse = self.chance(0.05)  # a unit of the sums is then more than a step of the result
+        levels = 1.0 if is_coarse else (high - low) / 6
+        codes = np.clip(np.rint(self.random.standard_normal(shape) * levels) + zero, low, high)
+        step = 1 / levels / np.sqrt(np.prod(shape[1:]))
         kinds = ["tensor"] + (["channel"] * 2 if self.opset >= PER_CHANNEL or self.form == "contrib" else [])
         kind = self.of(*kinds, *(["block", "block", "axis"] if self.has_blocks and self.chance(0.5) else []))
         if kind == "tensor":
@@ -27,7 +29,7 @@ class Filters(Tensors):
         else:
             axis = 0 if kind == "channel" else self.of(1, -1, -len(shape))
             count = shape[axis]
-            reach = 1e-4 if self.chance(0.04) else 0.3
+            reach = 1e-4 if self.chance(0.3 if is_coarse else 0.04) else 0.3
             scales = (step * np.exp(self.random.uniform(np.log(reach), 0, count))).astype("float32")
             if kind == "channel" and self.chance(0.3):
                 codes, scales = self.with_dead_channels(codes, scales, zero)
