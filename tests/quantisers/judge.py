@@ -146,7 +146,7 @@ def _told(drawn: Drawn, found: Imported) -> Iterator[Finding]:
     convs = sorted(node.name for node in drawn.model.graph.node if "Conv" in node.op_type)
     if named != convs:
         yield Finding("cause", f"convs {convs} are {named} in the manifest")
-    notes = " ".join(network.notes)
+    words = set(re.split(r"[\s,;:()]+", " ".join(network.notes)))
     for conv in network.not_taken:
         if not conv.reason.strip() or any(cause in conv.reason for cause in FALSE_CAUSES):
             yield Finding("cause", f"{conv.node}: {conv.reason}")
@@ -155,7 +155,7 @@ def _told(drawn: Drawn, found: Imported) -> Iterator[Finding]:
             yield from _noted(unit, network.notes)
             node = graph.makers[unit.node.outputs[0]]
             is_quantised = node.op_type == "Conv" and all(graph.is_quantised(name) for name in node.input[:2])
-            if unit.dtype.startswith("float") and is_quantised and unit.node.name not in notes:
+            if unit.dtype.startswith("float") and is_quantised and unit.node.name not in words:
                 yield Finding("float", f"{unit.node.name} is a chain of {unit.dtype}; ends: {entry.reason}")
             has_sums = unit.node.op == "Conv" and unit.conv.requantize is None and not unit.dtype.startswith("float")
             if has_sums and graph.folds_until_quantised(node.output[0]) and not unit.unfolded:

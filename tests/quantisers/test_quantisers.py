@@ -20,13 +20,11 @@ from tests.quantisers.verified import verify_findings
 
 FEW, MANY, BY_TOOL = 120, 3000, 200
 SEED = 7
-NOT_YET = ("float",)
-"""The kinds of finding that drawn networks have: nodes before a conv don't fold."""
 
 
 def _told(indices: range, folder: Path, draw: Callable[[int, int], Drawn] = draw_quantised) -> list[str]:
     found = ((index, each) for index in indices for each in findings(draw(SEED, index), folder))
-    return [f"{draw.__name__}({SEED}, {index}): {each}" for index, each in found if each.kind not in NOT_YET]
+    return [f"{draw.__name__}({SEED}, {index}): {each}" for index, each in found]
 
 
 def test_each_conv_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
