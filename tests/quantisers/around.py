@@ -131,7 +131,7 @@ class Around(Filters):
         return self.of(along, (1, *along), (1, *along), (), (1,))
 
     def with_constant(self, real: Real, op: str, constant: str) -> Real:
-        pair = [real.name, constant] if op in ("Sub", "Div") or self.chance(0.7) else [constant, real.name]
+        pair = [real.name, constant] if op == "Div" or self.chance(0.7) else [constant, real.name]
         return replace(real, name=self.node(op, pair), is_signed=True)
 
     def shifted(self, real: Real) -> Real:
