@@ -32,9 +32,13 @@ class Question:
         return choose_kernels(chain, self._anywhere, self.target)
 
     def settled(self, chain: Chain) -> "Question":
-        """Return the question for one chain: its plan names the kernel that this chain gets."""
+        """Return the question for one chain: its plan names the kernel that this chain gets, and caches lie in VTCM.
+
+        What is to fit is VTCM, so caches that the plan doesn't place are counted as `placed` places them.
+        """
         plan = settled(chain, self._anywhere, self.target)
-        return replace(self, plan=replace(plan, storage=self.plan.storage))
+        storage: Storage = self.plan.storage if self.plan.storage in MIXED else "vtcm"
+        return replace(self, plan=replace(plan, storage=storage))
 
     @property
     def storages(self) -> tuple[Storage, ...]:

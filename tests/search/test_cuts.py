@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hexconv.report.words import plan_name
 from hexconv.search import Objective, Question, Space, best_cuts, best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.pieces import piece_of
@@ -116,7 +117,7 @@ def test_the_page_has_these_rows(mebibytes: int) -> None:
     whole = f"nothing fits: {fused.smallest.footprint_bytes} at least"
     if fused.best:
         traffic = "" if len(cuts.best.pieces) == 1 else f", {fused.best.traffic_bytes}"
-        whole = f"`{fused.best.plan.slug}`{traffic}"
+        whole = f"`{plan_name(fused.best.plan)}`{traffic}"
     pieces = " \\| ".join(piece.name for piece in cuts.best.pieces) if len(cuts.best.pieces) > 1 else "the same"
     needed = ", all that is needed" if cuts.best.traffic_bytes == fused.proof.lower_bound else ""
     less = "nothing has less"
