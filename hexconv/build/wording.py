@@ -67,5 +67,6 @@ def description(case: Case) -> Description:
         f"Traffic: {traffic} bytes, of which {sum(needed.traffic_bytes.values())} are needed.",
         f"Multiply-accumulates: {macs}, of which {sum(needed.macs.values())} are needed.",
     ]
-    summary = Code.comment(f"{len(chain.conv)} convs of {chain.dtypes}, {shapes}")
+    convs = "1 conv" if len(chain.conv) == 1 else f"{len(chain.conv)} convs"
+    summary = Code.comment(f"{convs} of {chain.dtypes}, {shapes}")
     return Description(summary, tuple(map(Code.comment, facts)), version("hexconv"))

@@ -34,9 +34,8 @@ def best(
     the least memory is asked for. --account lists what was searched. From a case file it takes the chain, and from its
     plan the kernel and the architecture. A folder is a network: each of its case files is a chain.
 
-    It exits with 1 if nothing fits (in a folder: if some chain does not fit even in pieces), or if --verify finds a
-    wrong figure. It exits with 2 if a case can't be used, or if a run for --verify could not be made; the other cases
-    are done all the same.
+    It exits with 1 if some chain does not fit even in pieces, or if --verify finds a wrong figure. It exits with 2 if a
+    case can't be used, or if a run for --verify could not be made; the other cases are done all the same.
 
     Args:
         chains: name case files (TOML, with or without a plan), folders of them, or patterns.
@@ -47,7 +46,8 @@ def best(
         caches: keep all caches in VTCM; or let the search put some outside (anywhere), where all that a kernel reads
             and writes counts as traffic; or put outside whatever HVX kernels read by scalar loads, which are slow on
             VTCM (no-vtcm-scalar-loads).
-        output: write the answers into this folder, with the weights that lie beside the cases.
+        output: write the answers into this folder, with the weights that lie beside the cases, and a network's
+            `network.toml`.
         plot: draw the front of footprint against traffic into this .svg file (for one chain).
         run: for --objective latency, run the model's best five plans, the default plan and the best cut on the
             simulator, if it is here; the fastest one is the answer.

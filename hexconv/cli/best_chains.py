@@ -31,6 +31,7 @@ from hexconv.report import (
     verified_table,
     write_front_plot,
 )
+from hexconv.report.units import counted as counted_of
 from hexconv.report.words import setup_words
 from hexconv.search import (
     Answer,
@@ -42,6 +43,7 @@ from hexconv.search import (
     decided,
     lap_of,
     plan_all,
+    planned_manifest,
     verify,
 )
 from hexconv.spec.kernel import Target, kernel_words
@@ -112,8 +114,7 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         batch.tell(line)
     if network.refused:
         return 2
-    fits = network.complete and (_is_folder(paths) or all(chain.found.best for chain in network.planned))
-    holds = fits and all(check.holds for check in checks)
+    holds = network.complete and all(check.holds for check in checks)
     return 2 if holds and any(check.missing for check in checks) else batch.code(holds)
 
 
@@ -172,21 +173,25 @@ def _limit(batch: Batch, vtcm: str | None) -> int:
 def _plot(network: PlannedNetwork, path: Path) -> None:
     """Draw the front of footprint against traffic of the only chain."""
     if len(network.planned) != 1:
-        raise InputError("--plot", f"{len(network.planned)} chains", "one chain, since one picture holds one front")
+        raise InputError(
+            "--plot", counted_of(len(network.planned), "chain"), "one chain, since one picture holds one front"
+        )
     write_front_plot(network.planned[0], path)
 
 
 def _write(network: PlannedNetwork, batch: Batch, folder: Path) -> list[Path]:
-    """Write the case files of all answers, and their weights if weights lie beside the cases."""
+    """Write the case files of all answers, their weights if weights lie beside the cases, and a model's manifest."""
     sources, files = {case.name: path for path, case in batch.sources}, dict[str, bytes]()
     for answer in network.planned:
         files |= {f"{winner.case.name}.toml": utf8(winner.case.to_toml()) for winner in answer.winners}
         files |= weights_files(answer, sources[answer.name], folder)
+    if manifest := planned_manifest(network):
+        files[MANIFEST] = utf8(manifest.to_toml())
     return write_folder(folder, files)
 
 
 def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
-    """Verify every answer: of each chain the fused plan, and the pieces of its best cut."""
+    """Verify every answer: of each chain the fused plan, or the pieces of its best cut."""
     winners = [winner for answer in network.planned for winner in answer.winners]
     return [verify(winner, seconds) for winner in counted(winners, "verifying", lambda winner: winner.case.name)]
 
@@ -211,7 +216,7 @@ def _print_chain(answer: Answer, asked: Asked) -> None:
     """Print one chain: verdict, answer, lower bounds, case files and, if asked for, all other plans."""
     print(verdict_line(answer))
     print(f"{answer.name}: kernel {kernel_words(answer.kernels)}")
-    show(answer_table(answer), asked.is_wide, SPARE)
+    show(cuts_table(answer.cuts) if answer.is_cut else answer_table(answer), asked.is_wide, SPARE)
     if answer.race:
         show(race_table(answer.race), asked.is_wide)
         _lines(race_lines(answer.race))
@@ -219,13 +224,13 @@ def _print_chain(answer: Answer, asked: Asked) -> None:
     print(setup_words(SETUP_PACKETS))
     _lines(outside_lines(answer))
     if answer.shortfall:
-        _lines(shortfall_lines(answer.shortfall))
+        _lines(shortfall_lines(answer.shortfall, answer.is_cut))
     is_chain = len(answer.chain.conv) > 1
     _lines(cuts_lines(answer.cuts, answer.question) if is_chain else ())
     if asked.account:
         _lines(proof_lines(answer.found))
         show(front_table(answer.found, answer.question), asked.is_wide, SPARE)
-        if is_chain:
+        if is_chain and not answer.is_cut:
             show(cuts_table(answer.cuts), asked.is_wide, SPARE)
     else:
         print(f"--account tells of all {answer.found.proof.plans} plans, the front and the cuts")

@@ -36,9 +36,6 @@ def weights_files(answer: Answer, source: Path, folder: Path) -> Iterator[tuple[
 
 def _answers(answer: Answer) -> Iterator[tuple[str, int, int]]:
     """Yield the name of every answer, the number of convs of the chain before its own, and how many convs it has."""
-    if answer.fused:
-        yield answer.fused.case.name, 0, len(answer.chain.conv)
-    cut = answer.cuts.best
-    if cut and len(cut.pieces) > 1:
-        for piece, winner in zip(cut.pieces, answer.pieces(cut), strict=True):
-            yield winner.case.name, piece.first - 1, len(piece.chain.conv)
+    pieces = answer.cuts.best.pieces if answer.cuts.best else ()
+    for piece, winner in zip(pieces, answer.winners, strict=True):
+        yield winner.case.name, piece.first - 1, len(piece.chain.conv)

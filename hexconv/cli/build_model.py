@@ -13,6 +13,7 @@ from hexconv.cli.shapes import stated_shapes
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.report.units import counted
 from hexconv.report.words import setup_words
 from hexconv.spec import Plan
 from hexconv.spec.objective import Objective
@@ -92,7 +93,7 @@ def _lines(built: BuiltNetwork) -> list[str]:
     taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
     return [
         f"network.c: {built.name}_init, {built.name}_run; {taken}",
-        f"{len(built.chains)} calls of chains; {len(between)} of operators, which move {size_text(moved)}",
+        f"{counted(len(built.chains), 'call')} of chains; {len(between)} of operators, which move {size_text(moved)}",
         f"tensors between them take {size_text(built.arena_bytes)}; the fullest step needs "
         f"{size_text(built.least_arena_bytes)}",
         f"code of chains and weights: {size_text(built.library_bytes)}; {setup_words(built.setup_packets)}",

@@ -14,6 +14,7 @@ from hexconv.errors import one_line
 from hexconv.model import Imported, import_model, write_network
 from hexconv.model.imported import some
 from hexconv.model.unfused import unfused_lines
+from hexconv.report.units import counted
 from hexconv.spec import Chain, KernelChoice, Target, choose_kernels
 
 Kernels = Mapping[str, Sequence[KernelChoice]]
@@ -58,7 +59,8 @@ def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     for note in network.notes:
         print(f"note: {one_line(note)}")
     total = network.taken + len(network.not_taken)
-    print(f"{one_line(network.model)}: {network.taken} of {total} convs in {len(network.chain)} chains")
+    chains = counted(len(network.chain), "chain")
+    print(f"{one_line(network.model)}: {network.taken} of {counted(total, 'conv')} in {chains}")
 
 
 def _chain_table(imported: Imported, kernels: Kernels) -> Table:

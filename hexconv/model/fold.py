@@ -64,7 +64,8 @@ def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str
     given, made = [onnx.ValueInfoProto(name=name) for name in values], [name for name in node.output if name]
     outputs = [onnx.ValueInfoProto(name=name) for name in made]
     model = helper.make_model(helper.make_graph([node], "constant", given, outputs), opset_imports=opsets)
-    results = ReferenceEvaluator(model).run(None, dict(values))
+    with np.errstate(all="ignore"):  # results that are not finite are refused where they matter
+        results = ReferenceEvaluator(model).run(None, dict(values))
     return {name: np.asarray(result) for name, result in zip(made, results, strict=True)}
 
 

@@ -28,7 +28,8 @@ class ChainEntry:
         input: the model's tensor that the chain reads.
         output: the model's tensor that the chain writes.
         ended_by: the operator that reads the output and ends the chain; `output` if the model returns the tensor,
-            `branch` if more than one node reads it, `limit` if the chain has as many convs as a case may have.
+            `branch` if more than one node reads it, `limit` if the chain has as many convs as a case may have, `cut` if
+            it is a piece of a plan.
         reason: why the chain ends there, in words.
         after: the cases of the chains whose outputs reach its input, directly or through nodes that are in no chain.
     """

@@ -78,4 +78,5 @@ def _is_known(found: TensorType) -> bool:
 
 
 def _words(found: TensorType) -> str:
-    return f"[{', '.join(map(str, found.shape or ()))}]"
+    """The sizes of a tensor; one that is a formula of others, by shape inference, is a question mark."""
+    return f"[{', '.join(str(size) if str(size).isalnum() else '?' for size in found.shape or ())}]"

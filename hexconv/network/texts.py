@@ -55,8 +55,9 @@ def _facts(built: BuiltNetwork, program: Program) -> Iterator[Code]:
     layouts = [step for step in program.steps if not isinstance(step, Call) and step.operator == "convert"]
     turned = [step for step in layouts if step.sources[0].layout != step.result.layout]
     turned_bytes = sum(sum(moved_bytes(step)) for step in turned)
+    calls = "1 call" if len(built.chains) == 1 else f"{len(built.chains)} calls"
     lines = [
-        f"{len(built.chains)} calls of chains, and {len(between)} of operators, which read and write {moved} bytes.",
+        f"{calls} of chains, and {len(between)} of operators, which read and write {moved} bytes.",
         f"{len(turned)} of these change a layout (models have NCHW, chains of float32 write {BLOCKS}): "
         f"{turned_bytes} bytes.",
         f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",

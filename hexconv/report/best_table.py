@@ -185,8 +185,19 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
     )
 
 
-def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
-    """Yield lines on why no plan fits, and on what would make one fit."""
+def shortfall_lines(shortfall: Shortfall, is_cut: bool = False) -> Iterator[str]:
+    """Yield lines on why no plan fits, and on what would make one fit.
+
+    Args:
+        shortfall: what is missing.
+        is_cut: whether the chain fits in pieces, so that a line says it all.
+    """
+    if is_cut:
+        yield (
+            f"fused, the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
+            f"{shortfall.gap_bytes} too many"
+        )
+        return
     yield (
         f"nothing fits: the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
         f"{shortfall.gap_bytes} too many"

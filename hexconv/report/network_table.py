@@ -7,6 +7,7 @@ from rich.table import Table
 from hexconv.model.unfused import unfused_lines
 from hexconv.report.best_table import cuts_lines
 from hexconv.report.headed import cell, headed
+from hexconv.report.units import counted
 from hexconv.search.answer import Answer
 from hexconv.search.network import PlannedNetwork
 from hexconv.spec.kernel import kernel_columns
@@ -71,7 +72,10 @@ def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
 def _sum(network: PlannedNetwork) -> str:
     """Return the network in two lines: the traffic that its plans save, and how many plans were searched."""
     total = network.total
-    work = f"{total.convs} convs in {total.chains} chains; {total.plans} plans searched in {total.seconds:.2f} s"
+    if not network.planned:
+        return "no chain could be planned"
+    size = f"{counted(total.convs, 'conv')} in {counted(total.chains, 'chain')}"
+    work = f"{size}; {total.plans} plans searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
         unfit = [answer.name for answer in network.planned if answer.saved_bytes is None]
         return f"{', '.join(unfit)}: {'does' if len(unfit) == 1 else 'do'} not fit, not even conv by conv\n{work}"

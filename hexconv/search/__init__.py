@@ -6,7 +6,7 @@ from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, Grid, evaluate
 from hexconv.search.laps import Contender, Lap, Race, lap_of
-from hexconv.search.network import PlannedNetwork, folder_cases, plan_all
+from hexconv.search.network import PlannedNetwork, folder_cases, plan_all, planned_manifest
 from hexconv.search.objective import Objective
 from hexconv.search.question import Question, placed
 from hexconv.search.race import contenders, decided
@@ -37,6 +37,7 @@ __all__ = [
     "PlannedNetwork",
     "folder_cases",
     "plan_all",
+    "planned_manifest",
     "Verified",
     "verify",
 ]

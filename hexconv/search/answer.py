@@ -66,10 +66,13 @@ class Answer:
 
     @property
     def winners(self) -> tuple[Winner, ...]:
-        """All recommended cases, each once: the whole chain, and the pieces where a cut is better."""
-        cut = self.pieces(self.cuts.best) if self.cuts.best else ()
-        winners = {winner.case: winner for winner in (*([self.fused] if self.fused else []), *cut)}
-        return tuple(winners.values())
+        """The recommended cases: the whole chain, or the pieces of a better cut; empty if nothing fits."""
+        return self.pieces(self.cuts.best) if self.cuts.best else ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer is a chain in pieces."""
+        return len(self.winners) > 1
 
     @property
     def saved_bytes(self) -> int | None:

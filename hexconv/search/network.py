@@ -6,13 +6,14 @@ chains is added as the manifest lists it.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hexconv.errors import InputError, Unsupported
 from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.answer import Answer, plan_chain
+from hexconv.search.cuts import Cuts
 from hexconv.search.pieces import Cut
 from hexconv.search.question import Question
 from hexconv.spec import Case, Plan
@@ -138,6 +139,44 @@ def _sum(cuts: Sequence[Cut | None], vectors: int) -> int | None:
     """Return the traffic of all cuts and their vectors; None where one does not fit."""
     fitting = [cut.traffic_bytes for cut in cuts if cut]
     return vectors + sum(fitting) if len(fitting) == len(cuts) else None
+
+
+def planned_manifest(network: PlannedNetwork) -> Manifest | None:
+    """Return the manifest of a model's planned cases; None without a model.
+
+    Each piece of a cut is a chain, which the next one goes on from; chains without a plan are left out.
+    """
+    if network.manifest is None:
+        return None
+    names = {answer.name: [winner.case.name for winner in answer.winners] for answer in network.planned}
+    entries = [
+        entry
+        for answer in network.planned
+        if answer.cuts.best and (end := network.end_of(answer.name))
+        for entry in _entries(end, answer.cuts, names)
+    ]
+    return replace(network.manifest, chain=tuple(entries))
+
+
+def _entries(end: ChainEntry, cuts: Cuts, names: Mapping[str, Sequence[str]]) -> Iterator[ChainEntry]:
+    """Yield the entries of the pieces of one chain; `names` are the cases of each chain."""
+    pieces = cuts.best.pieces if cuts.best else ()
+    reasons = [*(f"its plan cuts it: {joint.reason}" for joint in cuts.joints), end.reason]
+    before = tuple(names[other][-1] for other in end.after if names.get(other))
+    for case, piece, reason in zip(names[end.case], pieces, reasons, strict=True):
+        convs = end.convs[piece.first - 1 : piece.last]
+        is_last = piece.last == len(end.convs)
+        yield replace(
+            end,
+            case=case,
+            convs=convs,
+            input=end.input if piece.first == 1 else f"result of {end.convs[piece.first - 2]}",
+            output=end.output if is_last else f"result of {convs[-1]}",
+            ended_by=end.ended_by if is_last else "cut",
+            reason=reason,
+            after=before,
+        )
+        before = (case,)
 
 
 def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hexconv.cli.app import exit_code
 from hexconv.cli.memory import memory_bytes
 from hexconv.errors import InputError
+from hexconv.example import NETWORK
+from hexconv.model import Manifest
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, plan_all
 from hexconv.spec import Case, Chain, Conv2d, Plan
@@ -96,8 +98,8 @@ def test_the_verdict_is_first_and_the_account_is_asked_for(chain: Path, capsys: 
     assert sum(line.startswith("  ") and " excluded: " in line for line in long.splitlines()) == len(
         row["proof"]["excluded"]
     )
-    [cut] = as_json(capsys, chain, "--vtcm", "300KiB", code=1)["chains"]
-    verdict = best(capsys, chain, "--vtcm", "300KiB", code=1).splitlines()[0]
+    [cut] = as_json(capsys, chain, "--vtcm", "300KiB")["chains"]
+    verdict = best(capsys, chain, "--vtcm", "300KiB").splitlines()[0]
     assert f"cut into conv1 | conv2 it moves {cut['cuts']['best']['traffic_bytes']} bytes" in verdict
     verdict = best(capsys, chain, "--vtcm", "20KiB", code=1).splitlines()[0]
     assert verdict == "pair: nothing fits 20480 bytes of VTCM"
@@ -114,9 +116,10 @@ def test_json_accounts_for_every_plan(chain: Path, capsys: pytest.CaptureFixture
     assert row["best"]["plan"] == {**row["best"]["plan"], "order": "h_outer"}
 
 
-def test_nothing_fits_is_a_result(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = best(capsys, chain, "--vtcm", "300KiB", code=1)
-    [row] = as_json(capsys, chain, "--vtcm", "300KiB", code=1)["chains"]
+def test_a_chain_that_fits_in_pieces_alone_is_a_result(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = best(capsys, chain, "--vtcm", "300KiB")
+    assert "nothing fits" not in said
+    [row] = as_json(capsys, chain, "--vtcm", "300KiB")["chains"]
     shortfall = row["shortfall"]
     assert shortfall["demand_bytes"] - 300 * 1024 == shortfall["gap_bytes"] > 0
     assert sum(term["vtcm_bytes"] for term in shortfall["terms"]) == shortfall["demand_bytes"]
@@ -127,7 +130,39 @@ def test_nothing_fits_is_a_result(chain: Path, capsys: pytest.CaptureFixture[str
     # Each lever does what it says.
     assert row["cuts"]["best"]["footprint_bytes"] <= 300 * 1024
     assert as_json(capsys, chain, "--vtcm", f"{shortfall['demand_bytes']}B")["chains"][0]["fits"]
-    assert not as_json(capsys, chain, "--vtcm", f"{shortfall['demand_bytes'] - 1}B", code=1)["chains"][0]["fits"]
+    assert not as_json(capsys, chain, "--vtcm", f"{shortfall['demand_bytes'] - 1}B")["chains"][0]["fits"]
+
+
+def test_what_is_written_of_a_network_is_that_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The pieces of a cut alone, and a manifest of them, from which the next command knows the graph."""
+    assert exit_code(["import", str(NETWORK), "-o", str(tmp_path / "net"), "--weights"]) == 0
+    whole = Manifest.load(tmp_path / "net")
+    for vtcm, out in (("1MiB", "one"), ("28KiB", "cut")):
+        best(capsys, tmp_path / "net", "--vtcm", vtcm, "-o", tmp_path / out)
+        known = Manifest.load(tmp_path / out)
+        cases = {f"{chain.case}.{ending}" for chain in known.chain for ending in ("toml", "npz")}
+        assert {path.name for path in (tmp_path / out).iterdir()} == cases | {"network.toml"}
+        assert [conv for chain in known.chain for conv in chain.convs] == [
+            c for chain in whole.chain for c in chain.convs
+        ]
+        assert [len(chain.convs) for chain in known.chain] == [
+            len(case.chain.conv) for case in known.cases(tmp_path / out)
+        ]
+        assert {name for chain in known.chain for name in chain.after} <= {chain.case for chain in known.chain}
+        assert (known.chain == whole.chain) == (out == "one")
+    assert len(known.chain) > len(whole.chain)
+    assert as_json(capsys, tmp_path / "cut", "--vtcm", "28KiB")["total"]["convs"] == whole.taken
+
+
+def _convs(known: Manifest) -> list[str]:
+    return [conv for chain in known.chain for conv in chain.convs]
+
+
+def test_nothing_that_was_planned_is_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text("[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 4\n")
+    arguments = [tmp_path, "--caches", "no-vtcm-scalar-loads"]
+    assert best(capsys, *arguments, code=2).splitlines()[0] == "no chain could be planned"
 
 
 def test_nothing_fits_even_in_pieces(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:

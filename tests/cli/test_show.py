@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 from hexconv.cli.show import LINE, show
+from hexconv.errors import one_line
 
-WORDS = st.text("abcdefgh [/]\x1b", max_size=30)
+WORDS = st.text("abcdefgh [/]\x1b", max_size=50)
 
 
 @st.composite
@@ -37,12 +38,18 @@ def test_a_table_fits_its_line_and_keeps_its_numbers(table: Table, is_wide: bool
     text = out.getvalue()
     assert text.startswith("a table\nagrees")
     assert "\x1b" not in text
-    assert is_wide or max(map(len, text.splitlines())) <= LINE
+    words = {
+        str(column.header): " ".join([str(column.header), *map(one_line, map(str, column.cells))]).split()
+        for column in table.columns
+    }
+    least = sum(max(map(len, words[heading])) + 1 for heading in text.splitlines()[1].split())
+    assert is_wide or max(map(len, text.splitlines())) <= max(LINE, least)
     shown = text.split()
     for column in table.columns:
         if column.justify == "right":
             assert all(str(cell) in shown for cell in column.cells)
     headings = text.splitlines()[1].split()
+    assert all(set(words[heading]) <= set(shown) for heading in headings)
     missing = sum(any(column.cells) and str(column.header) not in headings for column in table.columns)
     told = re.findall(r"^--wide shows (\d+) more columns?$", text, re.M)
     assert [int(number) for number in told] == ([missing] if missing else [])

@@ -76,7 +76,7 @@ def test_weights_that_fold_to_no_numbers_cost_their_own_conv_alone(
         assert exit_code(["import", str(path), "-o", str(tmp_path / "out"), *options]) == 0
         said = capsys.readouterr().out
         assert f"first (Conv): in no chain: {reason}" in said
-        assert "m.onnx: 1 of 2 convs in 1 chains" in said
+        assert "m.onnx: 1 of 2 convs in 1 chain" in said
 
 
 @pytest.mark.parametrize("number", [0, -1, np.nan, np.inf, 1e-45, 3e38])
@@ -189,7 +189,7 @@ def test_one_conv_of_impossible_numbers_hides_no_other(
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "m.onnx: 1 of 2 convs in 1 chains" in said
+    assert "m.onnx: 1 of 2 convs in 1 chain" in said
     assert "bad (Conv): in no chain: its case: chain.conv." in said
 
 

@@ -181,7 +181,7 @@ def _drawn(network: PlannedNetwork, most: int) -> Markup:
         places[answer.name] = (foot, height)
         foot += height + BETWEEN
     words = "; ".join(_said(answer, network) for answer in network.planned)
-    drawing = Drawing(WIDTH, foot, f"{len(network.planned)} chains: {words}", "network")
+    drawing = Drawing(WIDTH, foot, f"{counted(len(network.planned), 'chain')}: {words}", "network")
     for lane, (start, end) in enumerate(_passing(network, places)):
         x = WIDTH - 4 - lane % MOST_LANES * LANE
         left = WIDTH - MOST_LANES * LANE - 6
