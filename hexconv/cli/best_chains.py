@@ -224,7 +224,8 @@ def _print_chain(answer: Answer, asked: Asked) -> None:
     print(setup_words(SETUP_PACKETS))
     _lines(outside_lines(answer))
     if answer.shortfall:
-        _lines(shortfall_lines(answer.shortfall, answer.is_cut))
+        missing = list(shortfall_lines(answer.shortfall, answer.is_cut))
+        _lines(missing[:1] if answer.is_cut and not asked.account else missing)
     is_chain = len(answer.chain.conv) > 1
     _lines(cuts_lines(answer.cuts, answer.question) if is_chain else ())
     if asked.account:

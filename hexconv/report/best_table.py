@@ -185,22 +185,16 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
     )
 
 
-def shortfall_lines(shortfall: Shortfall, is_cut: bool = False) -> Iterator[str]:
-    """Yield lines on why no plan fits, and on what would make one fit.
+def shortfall_lines(shortfall: Shortfall, is_cut: bool) -> Iterator[str]:
+    """Yield lines on why the fused chain does not fit, and on what would make it fit; the first line says by how much.
 
     Args:
         shortfall: what is missing.
-        is_cut: whether the chain fits in pieces, so that a line says it all.
+        is_cut: whether the chain fits in pieces.
     """
-    if is_cut:
-        yield (
-            f"fused, the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
-            f"{shortfall.gap_bytes} too many"
-        )
-        return
     yield (
-        f"nothing fits: the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
-        f"{shortfall.gap_bytes} too many"
+        f"{'fused' if is_cut else 'nothing fits'}: the smallest plan takes {shortfall.demand_bytes} of "
+        f"{shortfall.vtcm_bytes} bytes, {shortfall.gap_bytes} too many"
     )
     for term in shortfall.terms:
         yield f"  {term.vtcm_bytes}  {' / '.join(term.holds)}"
