@@ -216,16 +216,20 @@ def _print_chain(answer: Answer, asked: Asked) -> None:
     """Print one chain: verdict, answer, lower bounds, case files and, if asked for, all other plans."""
     print(verdict_line(answer))
     print(f"{answer.name}: kernel {kernel_words(answer.kernels)}")
-    show(cuts_table(answer.cuts) if answer.is_cut else answer_table(answer), asked.is_wide, SPARE)
+    is_of_whole = asked.account or not answer.is_cut
+    if answer.is_cut:
+        show(cuts_table(answer.cuts), asked.is_wide, SPARE)
+    if is_of_whole:
+        show(answer_table(answer), asked.is_wide, SPARE)
     if answer.race:
         show(race_table(answer.race), asked.is_wide)
         _lines(race_lines(answer.race))
-    _lines(bound_lines(answer.found, answer.question))
+    _lines(bound_lines(answer.found, answer.question) if is_of_whole else ())
     print(setup_words(SETUP_PACKETS))
     _lines(outside_lines(answer))
     if answer.shortfall:
         missing = list(shortfall_lines(answer.shortfall, answer.is_cut))
-        _lines(missing[:1] if answer.is_cut and not asked.account else missing)
+        _lines(missing if is_of_whole else missing[:1])
     is_chain = len(answer.chain.conv) > 1
     _lines(cuts_lines(answer.cuts, answer.question) if is_chain else ())
     if asked.account:
