@@ -27,7 +27,8 @@ def verify_and_show(model: Path, asked: Asked, is_wide: bool, json: bool) -> int
     if json:
         print_json(network_verdict_row(verdict))
     else:
-        show(network_verdict_table(verdict), is_wide, SPARE)
+        if verdict.chains:
+            show(network_verdict_table(verdict), is_wide, SPARE)
         for line in network_verdict_lines(verdict):
             print(line)
     return EXIT_CODES[verdict.answer]

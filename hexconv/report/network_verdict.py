@@ -52,12 +52,13 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         yield f"{one_line(name)}: not compared: {one_line(reason)}"
     if verdict.outside:
         told = ", ".join(f"{op} {count}" for op, count in sorted(verdict.outside.items()))
-        yield f"outside of chains, by ONNX Runtime itself, not compared: {sum(verdict.outside.values())} nodes ({told})"
-    rounded = verdict.total("ONNX Runtime")
-    yield (
-        f"{rounded.rounded} of {rounded.values} elements of ONNX Runtime's convs are others by float32's rounding, "
-        f"which is proven of each; {rounded.differing} differ otherwise"
-    )
+        yield f"outside of chains, computed by ONNX Runtime itself and not compared: {told}"
+    beside = verdict.total("ONNX Runtime")
+    if beside.values:
+        yield (
+            f"{beside.rounded} of {beside.values} elements of ONNX Runtime's convs are others by float32's rounding, "
+            f"which is proven of each; {beside.differing} differ otherwise"
+        )
     if verdict.note:
         yield one_line(verdict.note)
     for output in verdict.outputs:

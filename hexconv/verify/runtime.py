@@ -17,7 +17,8 @@ from hexconv.run.doctor import INSTALL_RUNTIME
 
 Array = NDArray[Any]
 Values = Mapping[str, Array]
-ERRORS_ALONE = 3
+FATAL_ALONE = 4
+"""Of its log levels; what fails is told by an exception too."""
 LARGEST_MODEL_BYTES = 2**31 - 1
 """The limit of protobuf, the form in which a model is handed to ONNX Runtime."""
 
@@ -137,6 +138,8 @@ def run(
 ) -> dict[str, Array]:
     """Run a model with ONNX Runtime; return these outputs by name.
 
+    What it can't run once it has fused nodes, it runs node by node.
+
     Args:
         model: the model, with all of its data inside.
         name: the name of its file, for errors.
@@ -150,13 +153,15 @@ def run(
     """
     found = runtime()
     options = found.SessionOptions()
-    options.log_severity_level = ERRORS_ALONE
+    options.log_severity_level = FATAL_ALONE
     if not fuses:
         options.graph_optimization_level = found.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = found.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         return dict(zip(outputs, session.run(list(outputs), dict(inputs)), strict=True))
     except Exception as error:  # ONNX Runtime's errors have no class in common
+        if fuses:  # it fuses block-quantised weights into kernels that don't take them
+            return run(model, name, outputs, inputs, fuses=False)
         told = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         message = f"{name}: ONNX Runtime refuses the model: {told}"
         raise InputError.because(message, "name a model that it runs") from None
