@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,9 +148,9 @@ main(["wait"])
 
 
 def test_a_temporary_folder_that_somebody_removed_is_made_again() -> None:
-    temporary_folder().rename(temporary_folder().with_name("moved"))
-    moved = temporary_folder().with_name("moved")
+    moved = temporary_folder().with_name(f"{temporary_folder().name}-moved")
+    temporary_folder().rename(moved)
     with scratch() as folder:
         assert folder.parent == temporary_folder()
         assert temporary_folder().name.startswith(PREFIX)
-    moved.rmdir()
+    shutil.rmtree(moved)

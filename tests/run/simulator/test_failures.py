@@ -156,7 +156,7 @@ def attempt(kernel: tirx.PrimFunc, simulator: Simulator | None = None) -> Measur
         (behind_vtcm, "wrote behind workspace 0 of 2048 bytes in the VTCM, 0 bytes past its end"),
         (leaking, "workspace 1 of 4096 bytes in the heap does not fit: 4096 of 6144 bytes are in use"),
         (refusing, "RuntimeError: the first element has to be negative"),
-        (greedy, "needs 1953.0 MiB .* may have 1024.0 MiB, 929.0 MiB less"),
+        (greedy, "needs 1953.1 MiB .* may have 1024.0 MiB, 929.1 MiB less"),
     ],
 )
 def test_a_wrong_kernel_is_named_and_the_next_run_is_unharmed(kernel: tirx.PrimFunc, message: str) -> None:
