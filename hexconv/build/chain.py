@@ -17,7 +17,6 @@ from hexconv.compute import magnitude, reference
 from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.lower import lower_case
-from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.lower.callable import Callable, callable_module
 from hexconv.lower.compiled import MOST_CHAINS, compiled
 from hexconv.run.check import tolerance_of
@@ -52,8 +51,6 @@ class Built:
         vtcm_bytes: the bytes of VTCM that a context takes.
         scratch_bytes: the bytes of other memory that a context takes.
         threads: how many threads a call uses.
-        setup_packets: the packets that a device takes to lay weights out, before its first call: 0, since their file
-            has them as kernels load them.
     """
 
     name: str
@@ -67,7 +64,6 @@ class Built:
     vtcm_bytes: int
     scratch_bytes: int
     threads: int
-    setup_packets: int = SETUP_PACKETS
 
 
 @dataclass(frozen=True)

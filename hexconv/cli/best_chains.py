@@ -10,7 +10,6 @@ from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.cli.show import show
 from hexconv.errors import InputError
-from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.lower.vtcm import capacity_of
 from hexconv.model import Manifest
 from hexconv.report import (
@@ -32,7 +31,6 @@ from hexconv.report import (
     write_front_plot,
 )
 from hexconv.report.units import counted as counted_of
-from hexconv.report.words import setup_words
 from hexconv.search import (
     Answer,
     Lap,
@@ -225,7 +223,6 @@ def _print_chain(answer: Answer, asked: Asked) -> None:
         show(race_table(answer.race), asked.is_wide)
         _lines(race_lines(answer.race))
     _lines(bound_lines(answer.found, answer.question) if is_of_whole else ())
-    print(setup_words(SETUP_PACKETS))
     _lines(outside_lines(answer))
     if answer.shortfall:
         missing = list(shortfall_lines(answer.shortfall, answer.is_cut))

@@ -12,7 +12,6 @@ from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
 from hexconv.errors import InputError, ToolMissing
 from hexconv.lower.hexagon_target import isas
-from hexconv.report.words import setup_words
 from hexconv.run.given import given
 from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
@@ -97,7 +96,7 @@ def _line(chain: Built) -> str:
     """Return what a built chain takes, in a line."""
     sizes = {"weights": chain.weights_bytes, "VTCM": chain.vtcm_bytes, "scratch": chain.scratch_bytes}
     taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
-    return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}; {setup_words(chain.setup_packets)}"
+    return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}"
 
 
 def size_text(size_bytes: int) -> str:

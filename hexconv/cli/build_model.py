@@ -14,7 +14,6 @@ from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted, build_network
 from hexconv.report.units import counted
-from hexconv.report.words import setup_words
 from hexconv.spec import Plan
 from hexconv.spec.objective import Objective
 
@@ -96,5 +95,5 @@ def _lines(built: BuiltNetwork) -> list[str]:
         f"{counted(len(built.chains), 'call')} of chains; {len(between)} of operators, which move {size_text(moved)}",
         f"tensors between them take {size_text(built.arena_bytes)}; the fullest step needs "
         f"{size_text(built.least_arena_bytes)}",
-        f"code of chains and weights: {size_text(built.library_bytes)}; {setup_words(built.setup_packets)}",
+        f"code of chains and weights: {size_text(built.library_bytes)}",
     ]

@@ -25,7 +25,6 @@ Row = dict[str, Any]
 
 FIRST = ("passed", "case", "target", "kernel")
 SPARE = (
-    "setup_packets",
     "thread_waits",
     "thread_slots",
     "threads",

@@ -34,7 +34,7 @@ def sweep(
 
     Args:
         grid: name a grid file (TOML).
-        out: write the table into this file, .csv or .parquet.
+        out: write the table into this .csv file.
         scheduler: let the workers of this scheduler of dask.distributed do the rows, tcp://host:8786.
         seconds: stop a row after this time.
         memory: stop a row that takes more than this, such as 4GiB.
@@ -67,6 +67,6 @@ def sweep(
         from hexconv.cli.sweep_grid import sweep_grid
         from hexconv.sweep.survey import Settings
 
-    check_file("--out", out, ".csv", ".parquet")
+    check_file("--out", out, ".csv")
     limits = Limits(seconds, memory_bytes(memory, "--memory"))
     return sweep_grid(grid, out, Settings(limits, seed, processes, scheduler, fresh), json)

@@ -13,9 +13,6 @@ from hexconv.spec.names import numbered
 from hexconv.spec.strips import in_strips
 from hexconv.spec.vectors import OF_CHANNELS, Array
 
-SETUP_PACKETS = 0
-"""The packets that a device takes to lay weights out, before its first call."""
-
 
 def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:
     """Return the arguments of a lowered chain by name, in the order of its parameters.

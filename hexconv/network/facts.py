@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.network.step import Call, Port, Program, moved_bytes
 from hexconv.spec import KernelChoice, Target
 from hexconv.whitelist import apart, identifier
@@ -71,8 +70,6 @@ class BuiltNetwork:
         scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
         library_bytes: the size of all code and weights.
         threads: the number of threads of the chain that uses the most.
-        setup_packets: the packets that a device takes to lay weights out, before its first call: 0, since their file
-            has them as kernels load them.
     """
 
     name: str
@@ -91,7 +88,6 @@ class BuiltNetwork:
     scratch_bytes: int
     library_bytes: int
     threads: int
-    setup_packets: int = SETUP_PACKETS
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:

@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.search.answer import Answer
 from hexconv.search.found import Found
 from hexconv.search.laps import Race
@@ -49,7 +48,6 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
             "plans": cuts.plans,
             "saved_bytes": answer.saved_bytes,
         },
-        "setup_packets": SETUP_PACKETS,
         "ended_by": _row(end),
     }
 

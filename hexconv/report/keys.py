@@ -87,11 +87,6 @@ CUTS = (
     Key("plans", "the number of plans in all these pieces"),
     Key("saved_bytes", "the traffic of the separate convs minus that of the best cut, in bytes; null if either is"),
 )
-SETUP = Key(
-    "setup_packets",
-    "the packets that a device takes to lay weights out, before its first call: 0, since `run` and `build` lay all of "
-    "them out before, and no call lays any out",
-)
 RACE = (
     Key("contender", "`plan`, one of the best of the whole chain; `default`, what a run takes without a plan; `cut`"),
     Key("plans[]", "the plans of its cases: one, or those of the pieces of a cut"),
@@ -116,7 +111,6 @@ CHAIN = (
     Key("race[]", "the plans that `--run` ran, the fastest first; null without it", RACE),
     Key("shortfall", "what is missing if no plan fits; else null", (Shortfall,)),
     Key("cuts", "the chain cut into pieces", CUTS),
-    SETUP,
     Key("ended_by", "the chain's entry in `network.toml`, with the keys of `import`; null for a case of no model"),
 )
 BEST: Keys = (
@@ -139,7 +133,6 @@ RUN: Keys = (
     Key("copy_bytes", f"{COLUMNS['copy_bytes']}; null without copies"),
     *_counted("packets", "instructions", "hvx_instructions", "needed_macs", "macs_per_packet", "issue_slots", "stalls"),
     *_counted("stall_share", "macs_per_slot", "vector_loads", "scalar_loads", "vtcm_scalar_loads", "vtcm_bytes"),
-    SETUP,
     Key("threads[]", "the packets of each thread"),
     Key("thread_slots[]", "the issue slots of each thread"),
     Key("thread_waits[]", "how often each thread waited for copies"),

@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from hexconv.analyze import needed_macs
-from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.run.copies import CopyCounts
 from hexconv.run.measure import Run
 from hexconv.run.simulator.threads import Threads
@@ -65,8 +64,7 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
     threads = _threads(result.threads, result.counts.packets)
-    counts = {**asdict(result.counts), "setup_packets": SETUP_PACKETS}
-    return {**row, **counts, **rate, **slots_row(result, needed), **vtcm, **threads}
+    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **vtcm, **threads}
 
 
 def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:

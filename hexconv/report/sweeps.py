@@ -53,7 +53,7 @@ def read_sweeps(paths: Sequence[Path]) -> tuple[Row, ...]:
 def _read(path: Path) -> list[Row]:
     try:
         check_regular(path)
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        frame = pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise InputError(str(path), f"a table that can't be read ({error})", "what 'hexconv sweep' wrote") from None
     if missing := [name for name in NEEDED if name not in frame.columns]:

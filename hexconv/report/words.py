@@ -32,15 +32,6 @@ def chain_words(chain: Chain) -> str:
     return " → ".join((f"{ends[0]} {chain.dtype}{filters}", *steps, ends[1]))
 
 
-def setup_words(packets: int) -> str:
-    """Say what laying out weights takes on a device.
-
-    >>> setup_words(0)
-    'weights are laid out before the first call, by 0 packets of the device'
-    """
-    return f"weights are laid out before the first call, by {packets} packets of the device"
-
-
 def plan_words(plan: Plan) -> str:
     """Write a plan in a line: the splits, and every other knob that is not at its default.
 

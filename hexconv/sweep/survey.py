@@ -14,7 +14,7 @@ from hexconv.sweep.journal import Journal
 from hexconv.sweep.provenance import provenance
 from hexconv.sweep.request import Row, requests
 from hexconv.sweep.rows import MEASURE, add_rows, table_rows
-from hexconv.sweep.table import sweep_table, table_writer
+from hexconv.sweep.table import csv_of, sweep_table
 from hexconv.written import whole_file
 
 Shown = Callable[[Iterator[Row], Sequence[Row], int], Iterator[Row]]
@@ -51,23 +51,22 @@ def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]
 
     Args:
         grid: what is asked for.
-        out: the table, `.csv` or `.parquet`.
+        out: the table, `.csv`.
         settings: how.
         shown: passes the new rows on.
 
     Raises:
         Interrupted: by Ctrl-C; the table has the rows that are done.
         NotWritten: a disk is full; all finished rows are in the journal.
-        InputError: a name of neither kind, another sweep for the same table, no such scheduler.
+        InputError: another sweep for the same table, no such scheduler.
         ToolMissing: a target can't be served here.
     """
-    as_file = table_writer(out)
     asked = requests(grid, settings.seed)
     with Journal.opened(out.with_name(f"{out.name}.journal"), settings.limits, settings.is_fresh) as journal:
 
         def write() -> list[Row]:
             rows = table_rows(asked, journal)
-            _write_whole(out, as_file(sweep_table(rows)))
+            _write_whole(out, csv_of(sweep_table(rows)))
             return rows
 
         try:

@@ -1,13 +1,10 @@
-"""The rows of a sweep as one tidy table, as CSV or Parquet."""
+"""The rows of a sweep as one tidy table."""
 
-import io
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from hexconv.errors import InputError
 from hexconv.spec import Plan
 from hexconv.sweep.columns import plan_columns
 
@@ -50,23 +47,6 @@ def sweep_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return frame.astype({**dtypes, **dict.fromkeys(floats, "Float64")})
 
 
-def _csv(frame: pd.DataFrame) -> bytes:
+def csv_of(frame: pd.DataFrame) -> bytes:
+    """Return a table as CSV."""
     return frame.to_csv(index=False, lineterminator="\n").encode()
-
-
-def _parquet(frame: pd.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
-
-
-def table_writer(path: Path) -> Callable[[pd.DataFrame], bytes]:
-    """Return the function that writes a table to a file of this name.
-
-    Raises:
-        InputError: the suffix is neither `.csv` nor `.parquet`.
-    """
-    writers = {".csv": _csv, ".parquet": _parquet}
-    if path.suffix not in writers:
-        raise InputError("--out", str(path), "a file whose name ends in .csv or .parquet")
-    return writers[path.suffix]

@@ -63,7 +63,7 @@ class Sweeping:
         return Counter(json.loads(line)["key"] for line in lines)
 
     def table(self) -> pd.DataFrame:
-        frame = pd.read_csv(self.out) if self.suffix == ".csv" else pd.read_parquet(self.out)
+        frame = pd.read_csv(self.out)
         return frame.drop(columns=SECONDS)
 
 

@@ -14,7 +14,6 @@ what is added to sums.
 from pathlib import Path
 
 import numpy as np
-from einops import rearrange
 
 from hexconv.bench.halide.parts import (
     BLOCK,
@@ -67,8 +66,8 @@ def inputs(chain: Chain, tensors: Tensors) -> list[Array]:
     assert bias is not None
     flipped = (filter ^ np.int8(-FLIP)).view(np.uint8)
     taps = np.zeros((OUT_CHANNELS, TAPS, WORDS * WORD), np.uint8)
-    taps[:, :, : TAPS * channels] = rearrange(flipped, "k c h w -> k h (w c)")
-    packed = rearrange(taps, "(ko ki) h (s b) -> h s ko ki b", ki=BLOCK, b=WORD)
+    taps[:, :, : TAPS * channels] = flipped.transpose(0, 2, 3, 1).reshape(*taps.shape[:2], -1)
+    packed = taps.reshape(-1, BLOCK, taps.shape[1], taps.shape[2] // WORD, WORD).transpose(2, 3, 0, 1, 4)
     offsets = bias.astype(np.int64) - chain.zero_point * filter.sum(axis=(1, 2, 3), dtype=np.int64)
     image = tensors.image[0].reshape(height, width * channels)
     return [image, np.ascontiguousarray(packed), offsets.astype(np.int32)]

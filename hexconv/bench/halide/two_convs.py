@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from einops import rearrange
 
 from hexconv.bench.halide.parts import BLOCK, WORD, Buffer, Halide, compile_object, module, requantized
 from hexconv.bench.halide.schedule import Schedule
@@ -94,7 +93,9 @@ def inputs(chain: Chain, tensors: Tensors) -> list[Array]:
 def packed(filter: Array) -> Array:
     """Pack a filter from OIHW to [tap row][tap column][k/32][c/4][32 k][4 c]; int8 becomes uint8, 128 larger."""
     unsigned = (filter ^ np.int8(-128)).view(np.uint8) if filter.dtype == np.int8 else filter
-    return np.ascontiguousarray(rearrange(unsigned, "(ko ki) (co ci) h w -> h w ko co ki ci", ki=BLOCK, ci=WORD))
+    channels, depth, *taps = unsigned.shape
+    blocks = unsigned.reshape(channels // BLOCK, BLOCK, depth // WORD, WORD, *taps)
+    return np.ascontiguousarray(blocks.transpose(4, 5, 0, 2, 1, 3))
 
 
 def _unsigned(chain: Chain) -> Chain:
