@@ -61,15 +61,17 @@ class DequantizeLinear(OpRun):
 class QuantizeLinear(OpRun):
     """`saturate(round(x / scale) + zero_point)`, half to even.
 
-    Floats, as a model's constants and inputs are, are divided as floats: their quotient may be a half.
+    Elements that are floats, as those of constants and inputs are, and what Pads add, are divided as floats: their
+    quotient may be a half.
     """
 
     def _run(
         self, x: Array, scale: Array, zero: Array | None = None, axis: int = 1, block_size: int = 0, **_: Any
     ) -> tuple[Array]:
         dtype = np.dtype("uint8") if zero is None else np.asarray(zero).dtype
-        kind = np.float32 if np.array_equal(x, x.astype(np.float32)) else np.float64
-        steps = x.astype(kind) / spread(np.asarray(scale).astype(kind), x.shape, axis, block_size)
+        by = spread(np.asarray(scale).astype(np.float64), x.shape, axis, block_size)
+        floats = x.astype(np.float32)
+        steps = np.where(floats == x, floats / by.astype(np.float32), x / by)
         moved = np.rint(steps)
         if zero is not None:
             moved = moved + spread(np.asarray(zero).astype(np.float64), x.shape, axis, block_size)
