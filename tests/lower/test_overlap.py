@@ -28,6 +28,7 @@ from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
 from hexconv.schedule.parts import WRITE_BACK, convolution
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.sweep.verdict import miscounts
 from tests.deep import one_in
 from tests.lower import mutants
 
@@ -147,6 +148,16 @@ BREAKABLE = [
 SMALL = Chain(input=(1, 20, 4, 8), dtype="uint8", conv=(Conv2d(out_channels=8, kernel=(3, 1), requantize=SPREAD),))
 SMALL_HVX = Case("hvx-small", SMALL, replace(PLANS["rings"], kernel="hvx", storage="vtcm"))
 """The same for HVX in seconds, so that it is never left to the deep tests: a ring of rows, and filters a tile each."""
+
+
+def test_a_stripe_that_makes_nothing_waits_for_what_it_has_read() -> None:
+    """All rows of the image fit into its ring: none is read ahead. A guard leaves out convs of padding alone."""
+    first = Conv2d(out_channels=40, kernel=(5, 1), padding=Padding(top=14, left=0, bottom=6, right=0))
+    last = Conv2d(out_channels=40, stride=(2, 1), padding=Padding(top=18, left=0, bottom=0, right=0))
+    convs = tuple(replace(conv, requantize=SPREAD) for conv in (first, last))
+    plan = replace(PLANS["rings"], kernel="hvx", rows=1, filters="resident", threads=2, storage="vtcm")
+    case = Case("padding", Chain(input=(2, 8, 4, 5), dtype="uint8", conv=convs), plan)
+    assert list(miscounts(work_usage(case, count(lower_case(case))))) == []
 
 
 def breakable(case: Case) -> object:

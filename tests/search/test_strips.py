@@ -18,7 +18,7 @@ from hexconv.search.space import Strip
 from hexconv.search.strips import kinds_of_strips, least_bytes
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import ColumnHalo
-from hexconv.spec.strips import why_no_strips
+from hexconv.spec.strips import strip_count, why_no_strips
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=3)
 VALID = Conv2d(out_channels=8, kernel=(3, 3), requantize=HOW)
@@ -69,6 +69,16 @@ def test_no_plan_of_any_width_moves_less(name: str, log_limit: int, more: int) -
     if found.best:
         assert found.best.traffic_bytes == fitting.min()
         assert sum(each.plans for each in found.proof.excluded) == found.proof.plans - 1
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("halo", HALOS)
+def test_of_all_widths_with_as_many_strips_the_least_is_looked_at(name: str, halo: ColumnHalo) -> None:
+    chain = CHAINS[name]
+    widths = [width for width in range(1, chain.shapes[-1][2] // 8 + 2) if not why_no_strips(chain, width, halo)]
+    least = {strip_count(chain, width, halo): width for width in reversed(widths)}
+    looked_at = [strip.w_split for strip in kinds_of_strips(chain, HVX) if strip.column_halo == halo]
+    assert looked_at == sorted((width for count, width in least.items() if count > 1), reverse=True)
 
 
 @pytest.mark.parametrize("name", CHAINS)
