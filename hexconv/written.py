@@ -161,8 +161,8 @@ def _folders(place: Path) -> Iterator[Path]:
         place.mkdir(parents=True, exist_ok=True)
         yield place
     finally:
-        with contextlib.suppress(OSError):
-            for folder in missing:
+        for folder in missing:
+            with contextlib.suppress(OSError):
                 folder.rmdir()
 
 

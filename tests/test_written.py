@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -83,6 +82,12 @@ def test_a_folder_is_replaced_file_by_file_and_keeps_its_others(tmp_path: Path) 
     assert (tmp_path / "x" / "y").stat().st_mode == (tmp_path / "x").stat().st_mode
 
 
+def test_folders_that_were_made_for_a_path_that_can_not_be_are_removed(tmp_path: Path) -> None:
+    with pytest.raises(NotWritten, match="File name too long; give a path"):
+        write_folder(tmp_path / "x" / ("y" * 300) / "z", {"a": b""})
+    assert not _all(tmp_path)
+
+
 def test_a_folder_without_files_is_not_made(tmp_path: Path) -> None:
     with whole_folder(tmp_path / "x" / "y"):
         pass
@@ -147,10 +152,8 @@ main(["wait"])
     assert not _all(tmp_path)
 
 
-def test_a_temporary_folder_that_somebody_removed_is_made_again() -> None:
-    moved = temporary_folder().with_name(f"{temporary_folder().name}-moved")
-    temporary_folder().rename(moved)
+def test_a_temporary_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+    temporary_folder().rename(tmp_path / "moved")
     with scratch() as folder:
         assert folder.parent == temporary_folder()
         assert temporary_folder().name.startswith(PREFIX)
-    shutil.rmtree(moved)

@@ -15,9 +15,8 @@ from tvm.target import Target
 from hexconv.lower.callable import Callable
 from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas
 from hexconv.lower.host import host_target
-from hexconv.lower.object_file import object_file
+from hexconv.lower.object_file import as_it_is, object_file
 from hexconv.lower.passes import without_compaction
-from hexconv.written import scratch
 
 ENTRY = "tirx.is_entry_func"
 """An attribute that TVM's pipeline gives to a module's only function: LLVM would then get TVM's own entry beside it."""
@@ -41,11 +40,7 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         libraries = [(_library(functions, target, machine), machine) for machine in ways]
         made = [object_file(library, library.inspect_source("asm"), isa, machine) for library, machine in libraries]
         return min(made, key=lambda each: packets_in_loops(each[1]))[0]
-    library = _library(functions, target, host_target())
-    with scratch() as folder:
-        path = folder / "kernel.o"
-        library.write_to_file(str(path), "o")
-        return path.read_bytes()
+    return as_it_is(_library(functions, target, host_target()))
 
 
 def packets_in_loops(text: str) -> int:

@@ -1,5 +1,6 @@
 """Make an object file of what LLVM has compiled for Hexagon, by way of its assembly, where packets are mended."""
 
+import os
 import re
 import warnings
 
@@ -12,7 +13,6 @@ from hexconv.lower.packets.far_loops import with_loops_in_reach
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.stored_loads import without_stored_loads
-from hexconv.written import scratch
 
 _VECTOR = re.compile(r"^\t\tv\d", re.MULTILINE)  # an instruction of LLVM's assembly that writes a vector register
 
@@ -39,7 +39,7 @@ def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target
         Unsupported: LLVM has written instructions that do not exist.
     """
     if not has_vectors(text):
-        return _as_it_is(library), text
+        return as_it_is(library), text
     text = possible(text)
     changed = with_fewer_stalls(text, isa)
     try:
@@ -77,9 +77,11 @@ def _impossible(where: str) -> Unsupported:
     )
 
 
-def _as_it_is(library: tvm.runtime.Module) -> bytes:
-    """Return the object file that LLVM makes of its own packets."""
-    with scratch() as folder:
-        path = folder / "kernel.o"
-        library.write_to_file(str(path), "o")
-        return path.read_bytes()
+def as_it_is(library: tvm.runtime.Module) -> bytes:
+    """Return the object file that LLVM makes of its own packets, by memory: on a full disk LLVM ends the process."""
+    file = os.memfd_create("kernel.o")
+    try:
+        library.write_to_file(f"/proc/self/fd/{file}", "o")
+        return os.pread(file, os.fstat(file).st_size, 0)
+    finally:
+        os.close(file)

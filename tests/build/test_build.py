@@ -135,7 +135,7 @@ def test_two_chains_run_from_c_on_this_machine(tmp_path: Path) -> None:
     done = make(tmp_path, ZIG)
     assert done.returncode == 0, done.stderr
     assert "double: 0 of " in done.stdout
-    assert "threads: 0 of " in done.stdout
+    assert "floats: 0 of " in done.stdout
 
 
 def make(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
