@@ -5,12 +5,16 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hexconv.apart import Limits
+from hexconv.apart.process import Apart
 from hexconv.errors import NotWritten
 from hexconv.written import PREFIX, scratch, temporary_folder, unfinished, whole_file, whole_folder, write_folder
 
@@ -157,3 +161,33 @@ def test_a_temporary_folder_that_somebody_removed_is_made_again(tmp_path: Path) 
     with scratch() as folder:
         assert folder.parent == temporary_folder()
         assert temporary_folder().name.startswith(PREFIX)
+
+
+def waiting(task: dict[str, Any]) -> dict[str, Any]:
+    """Work that begins a temporary file, says so, and never ends."""
+    with scratch() as folder:
+        (folder / "kernel.o").touch()
+        Path(task["begun"]).touch()
+        time.sleep(60)
+    return {}
+
+
+def test_a_process_that_is_killed_leaves_no_temporary_file(tmp_path: Path) -> None:
+    before = _all(temporary_folder())
+    apart = Apart("tests.test_written:waiting", Limits(seconds=1, memory_bytes=1 << 33))
+    assert apart.do({"begun": str(tmp_path / "begun")}).how == "overran"
+    assert (tmp_path / "begun").exists()
+    assert _all(temporary_folder()) == before
+    apart.close()
+
+
+def test_a_process_that_nobody_ends_ends_with_its_parent() -> None:
+    """And is waited for: Python would warn of a process that still runs."""
+    program = """
+from hexconv.apart import Limits
+from hexconv.apart.process import Apart
+kept = [Apart("builtins:dict", Limits(60, 1 << 33))]
+print(kept[0].do({"a": 1}).answer)
+"""
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("{'a': 1}\n", "")
