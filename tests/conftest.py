@@ -12,8 +12,8 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-collect_ignore = ["networks/export.py"]
-"""Needs torch, which `make bench-networks` installs, and has no test."""
+collect_ignore = ["networks/export.py", "mutants.py"]
+"""Need torch and cosmic-ray, which `make bench-networks` and `make mutants` install, and have no tests."""
 
 REASON = "qemu-hexagon is not on PATH: apt-get install qemu-user"
 

@@ -1,0 +1,386 @@
+"""Mutation testing by a seed: which small changes of the code does no quick test notice?
+
+`python -m tests.mutants trace` runs the quick tests once and keeps the lines of hexconv that each one executes, and its
+seconds: build/mutants/traced.jsonl. `python -m tests.mutants run --mutants 200 --seed 1` draws mutants of the rooms,
+runs for each some tests that execute its line, quickest first, until one fails, and writes build/mutants.csv. What
+lives may still fail a slower test, which was not run. Both work on a worktree of the last commit; both go on where
+they ended. `make mutants` installs what they need.
+"""
+
+import argparse
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import coverage  # pyright: ignore[reportMissingImports]
+import hypothesis
+import numpy  # noqa: F401 - what the tests import is loaded once, for all mutants
+import onnx  # noqa: F401
+import pandas  # noqa: F401
+import pytest
+import tvm  # noqa: F401
+from cosmic_ray.ast import ast_nodes, get_ast  # pyright: ignore[reportMissingImports]
+from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImports]
+from cosmic_ray.plugins import get_operator  # pyright: ignore[reportMissingImports]
+
+PLACE = Path("build/mutants").resolve()
+TREE, TRACED = PLACE / "tree", PLACE / "traced.jsonl"
+TABLE = Path("build/mutants.csv").resolve()
+ROOMS = (
+    *("spec", "kernel", "analyze", "schedule", "lower", "compute"),
+    *("model", "network", "build", "verify", "run", "search"),
+)
+TESTS = (
+    *(f"hexconv/{room}" for room in ROOMS),  # their doctests
+    *(f"tests/{room}" for room in ROOMS if room != "kernel"),
+    *("tests/any_chain", "tests/documented"),  # end to end
+)
+FAMILIES = {
+    "arithmetic": (
+        4,
+        "Add_Sub Sub_Add Mul_Add Mul_FloorDiv FloorDiv_Mul FloorDiv_Sub Div_Mul Mod_FloorDiv Mod_Add LShift_RShift "
+        "RShift_LShift Pow_Mul BitAnd_BitOr",
+        "ReplaceBinaryOperator_",
+    ),
+    "bounds": (4, "Lt_LtE LtE_Lt Gt_GtE GtE_Gt Eq_NotEq NotEq_Eq Lt_GtE GtE_Lt", "ReplaceComparisonOperator_"),
+    "number": (2, "NumberReplacer", ""),
+    "guards": (
+        3,
+        "ReplaceAndWithOr ReplaceOrWithAnd AddNot ReplaceUnaryOperator_Delete_Not ReplaceUnaryOperator_Delete_USub "
+        "ReplaceTrueWithFalse ReplaceFalseWithTrue ZeroIterationForLoop ReplaceContinueWithBreak",
+        "",
+    ),
+}
+"""Operators of cosmic-ray, and how often a family is drawn. Unions of types are no arithmetic: BitOr is left out."""
+MOVING = re.compile("cop|ring|queue|transfer|guard|edge|bound|clamp|overlap|halo|padd|bands|arena|limit|kept")
+"""Files about copies, guards and bounds are drawn twice as often as their length says."""
+LONGEST_TEST_SECONDS = 10
+TESTS_OF_A_MUTANT = 25
+SECONDS_OF_A_MUTANT = 40
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: the operator of cosmic-ray, and which of its places in the file."""
+
+    file: str
+    family: str
+    operator: str
+    occurrence: int
+    line: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Judged(Mutant):
+    """What became of a mutant: killed, late (killed by time) or lived; the tests that were run; the one that failed."""
+
+    verdict: str
+    tests: int
+    seconds: float
+    by: str
+
+
+class Tracer:
+    """A plugin of pytest that keeps the lines of hexconv executed by each test."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.failed = False
+        self.coverage = coverage.Coverage(data_file=None, include=[f"{TREE}/hexconv/*"], config_file=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.failed, start = False, time.monotonic()
+        self.coverage.erase()
+        self.coverage.start()
+        try:
+            return (yield)
+        finally:
+            self.coverage.stop()
+            data = self.coverage.get_data()
+            files = {str(Path(file).relative_to(TREE)): file for file in data.measured_files()}
+            lines = {name: sorted(data.lines(file) or ()) for name, file in files.items()}
+            row = {"test": item.nodeid, "seconds": round(time.monotonic() - start, 2), "lines": lines}
+            if not self.failed:
+                with self.out.open("a") as kept:
+                    print(json.dumps(row), file=kept)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        def too_slow(*_: object) -> None:
+            pytest.skip("too slow for mutants")
+
+        signal.signal(signal.SIGALRM, too_slow)
+        signal.alarm(LONGEST_TEST_SECONDS)
+        try:
+            return (yield)
+        finally:
+            signal.alarm(0)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= not report.passed
+
+
+class FirstFailure:
+    """A plugin of pytest that keeps which test failed first, and how many were run."""
+
+    def __init__(self) -> None:
+        self.by, self.tests = "", 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.tests += report.when == "call"
+        if report.failed and not self.by:
+            self.by = report.nodeid
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed and not self.by:
+            self.by = report.nodeid
+
+
+def _enter_tree() -> None:
+    """Import hexconv and its tests from the worktree, in processes that tests start too; draw the same examples."""
+    os.chdir(TREE)
+    here = Path(__file__).resolve().parents[1]
+    sys.path[:] = [str(TREE), *(each for each in sys.path if each and Path(each).resolve() != here)]
+    for name in [each for each in sys.modules if each.split(".")[0] in ("hexconv", "tests")]:
+        del sys.modules[name]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(TREE), *os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]])
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", deadline=None, derandomize=True, phases=phases)
+    hypothesis.settings.load_profile("mutants")
+
+
+def _pytest(words: Iterable[str], plugin: object) -> int:
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "-m", "not deep and not browser"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # loaded once, for all
+
+    return int(pytest.main([*options, *words], plugins=[plugin]))
+
+
+def _apart(work: Any, seconds: float) -> str:
+    """What a function returns in a forked process, which ends with all that it started; "" if it is late."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setsid()
+        quiet = os.open(PLACE / "last.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        for stream in (1, 2):
+            os.dup2(quiet, stream)
+        try:
+            os.write(writing, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    until, ended = time.monotonic() + seconds, False
+    while not ended and time.monotonic() < until:
+        time.sleep(0.05)
+        ended = bool(os.waitpid(child, os.WNOHANG)[0])
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    if not ended:
+        os.waitpid(child, 0)
+    with os.fdopen(reading) as said:
+        return said.read() if ended else ""
+
+
+def trace(options: argparse.Namespace) -> None:
+    """Run the quick tests once, a process a file, and keep what each test executes."""
+    traced = {row["test"].split("::")[0] for row in _traced()}
+    rooms = [[str(each.relative_to(TREE)) for each in _test_files(TREE / test)] for test in options.tests]
+    for file in filter(None, chain.from_iterable(zip_longest(*rooms))):
+        if file in traced:
+            continue
+        start = time.monotonic()
+
+        def work(file: str = file) -> str:
+            _enter_tree()
+            return str(_pytest([file], Tracer(TRACED)))
+
+        said = _apart(work, options.seconds)
+        print(f"{file}: {said or 'time'}, {time.monotonic() - start:.0f} s", flush=True)
+
+
+def _test_files(test: Path) -> list[Path]:
+    return sorted(test.rglob("test_*.py")) if test.parent.name == "tests" else [test]
+
+
+def _traced() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in TRACED.read_text().splitlines()] if TRACED.exists() else []
+
+
+@cache
+def _sites(file: str, family: str) -> tuple[tuple[str, int, int], ...]:
+    """All mutants of a family in a file: the operator, which of its places, and its line."""
+    nodes, found = list(ast_nodes(get_ast((TREE / file).read_text()))), []
+    _, names, prefix = FAMILIES[family]
+    for name in names.split():
+        operator = get_operator(f"core/{prefix}{name}")()
+        places = [place for node in nodes for place in operator.mutation_positions(node)]
+        found += [(f"core/{prefix}{name}", index, place[0][0]) for index, place in enumerate(places)]
+    return tuple(found)
+
+
+def draw_mutants(seed: int) -> Iterator[Mutant]:
+    """Mutants without end: a file by its length, a family by its weight, one of its places evenly."""
+    rng, seen = random.Random(seed), set()
+    files = [each for room in ROOMS for each in sorted((TREE / "hexconv" / room).rglob("*.py"))]
+    weights = [len(each.read_text().splitlines()) * (1 + bool(MOVING.search(each.name))) for each in files]
+    while True:
+        file = str(rng.choices(files, weights)[0].relative_to(TREE))
+        family = rng.choices(list(FAMILIES), [weight for weight, *_ in FAMILIES.values()])[0]
+        sites = _sites(file, family)
+        if not sites:
+            continue
+        operator, occurrence, line = rng.choice(sites)
+        mutated = _mutated(file, operator, occurrence)
+        changed = _changed((TREE / file).read_text(), mutated)
+        if (file, changed) not in seen and changed[1]:
+            seen.add((file, changed))
+            yield Mutant(file, family, operator.removeprefix("core/"), occurrence, line, *changed)
+
+
+def _mutated(file: str, operator: str, occurrence: int) -> str:
+    return mutate_code((TREE / file).read_text(), get_operator(operator)(), occurrence) or ""
+
+
+def _changed(before: str, after: str) -> tuple[str, str]:
+    pairs = [each for each in zip(before.splitlines(), after.splitlines(), strict=False) if each[0] != each[1]]
+    old, new = (" / ".join(pair[side].strip() for pair in pairs) for side in (0, 1))
+    return old, new
+
+
+class Chosen:
+    """The tests that execute a line, quickest first and of many files; those of its module, if no test executes it."""
+
+    def __init__(self) -> None:
+        self.of_line: dict[tuple[str, int], list[tuple[float, str]]] = defaultdict(list)
+        self.of_file: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for row in _traced():
+            for file, lines in row["lines"].items():
+                self.of_file[file].append((row["seconds"], row["test"]))
+                for line in lines:
+                    self.of_line[file, line].append((row["seconds"], row["test"]))
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """Names of tests, at most TESTS_OF_A_MUTANT and about SECONDS_OF_A_MUTANT in all."""
+        inside = self.of_line[mutant.file, mutant.line]
+        rounds: dict[str, int] = defaultdict(int)
+        ordered = []
+        for seconds, test in sorted(inside or self.of_file[mutant.file]):
+            rounds[test.split("::")[0]] += 1
+            ordered.append((rounds[test.split("::")[0]], seconds, test))
+        chosen, left = [], SECONDS_OF_A_MUTANT
+        for _, seconds, test in sorted(ordered):
+            if seconds <= left and len(chosen) < TESTS_OF_A_MUTANT:
+                chosen.append(test)
+                left -= seconds
+        return chosen
+
+
+def judge(mutant: Mutant, tests: list[str]) -> Judged:
+    """Write a mutant into the worktree, run the tests until one fails, and put the file back."""
+    path, start = TREE / mutant.file, time.monotonic()
+    if not tests:
+        return Judged(**asdict(mutant), verdict="not executed", tests=0, seconds=0, by="")
+
+    def work() -> str:
+        _enter_tree()
+        plugin = FirstFailure()
+        code = _pytest(["-x", *tests], plugin)
+        return json.dumps({"verdict": "killed" if code else "lived", "tests": plugin.tests, "by": plugin.by})
+
+    with _in_place(path, _mutated(mutant.file, f"core/{mutant.operator}", mutant.occurrence)):
+        said = _apart(work, 2 * SECONDS_OF_A_MUTANT)
+    found = json.loads(said) if said else {"verdict": "late", "tests": 0, "by": ""}
+    return Judged(**asdict(mutant), **found, seconds=round(time.monotonic() - start, 1))
+
+
+@contextmanager
+def _in_place(path: Path, text: str) -> Iterator[None]:
+    before, kept = path.stat(), path.read_bytes()
+    try:
+        path.write_text(text)
+        yield
+    finally:
+        path.write_bytes(kept)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Judge mutants of a seed, a row each."""
+    rows = list(csv.DictReader(TABLE.open())) if TABLE.exists() else []
+    chosen, until = Chosen(), time.monotonic() + options.minutes * 60
+    with TABLE.open("a", newline="") as kept:
+        table = csv.DictWriter(kept, [each.name for each in fields(Judged)])
+        if not rows:
+            table.writeheader()
+        for index, mutant in enumerate(draw_mutants(options.seed)):
+            if index < len(rows):
+                continue
+            if index >= options.mutants or time.monotonic() > until:
+                break
+            judged = judge(mutant, chosen.of(mutant))
+            table.writerow(asdict(judged))
+            kept.flush()
+            place = f"{judged.file}:{judged.line}"
+            print(index, judged.verdict, f"{judged.seconds} s", place, judged.after, flush=True)
+    verdicts = [row["verdict"] for row in csv.DictReader(TABLE.open())]
+    print(", ".join(f"{verdicts.count(each)} {each}" for each in ("killed", "late", "lived", "not executed")))
+
+
+@contextmanager
+def _worktree() -> Iterator[None]:
+    """The last commit, in a folder of its own."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    if not TREE.exists():
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(TREE), "HEAD"], check=True)
+    try:
+        yield
+    finally:
+        if os.getpid() == PARENT:
+            shutil.rmtree(TREE)
+            subprocess.run(["git", "worktree", "prune"], check=True)
+
+
+PARENT = os.getpid()
+
+
+def main() -> None:
+    """Trace, or run."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    tracing = commands.add_parser("trace")
+    tracing.add_argument("--tests", nargs="+", default=TESTS)
+    tracing.add_argument("--seconds", type=float, default=600, help="of a file of tests")
+    tracing.set_defaults(does=trace)
+    running = commands.add_parser("run")
+    running.add_argument("--mutants", type=int, default=200)
+    running.add_argument("--seed", type=int, default=1)
+    running.add_argument("--minutes", type=float, default=600)
+    running.set_defaults(does=run)
+    options = parser.parse_args()
+    with _worktree():
+        options.does(options)
+
+
+if __name__ == "__main__":
+    main()
