@@ -195,5 +195,9 @@ def _same(size: int, stride: int, reach: int) -> int:
 
 
 def _shown(shape: Sequence[int | str]) -> str:
-    """A shape in words: `[1, N, 8]`."""
+    """A shape in words.
+
+    >>> _shown((1, "N", 8))
+    '[1, N, 8]'
+    """
     return "[" + ", ".join(map(str, shape)) + "]"

@@ -1,6 +1,7 @@
 """The parts of convs that scalar code computes: laws that tie them to its work, and what dead lanes save."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -50,6 +51,14 @@ def test_the_last_channel_is_looked_for_where_groups_have_fewer(
 def test_elements_tell_how_they_are_rounded(rounding: Rounding, even: int) -> None:
     parts = nest_parts(planned_rows(chain_of(16, how=replace(LEFT, rounding=rounding)), Plan(kernel="hvx")))
     assert parts["scaled_even"] == even * parts["scaled"] == even * parts["element"]
+
+
+@pytest.mark.parametrize(("activation", "looked_up"), [("table", 1), ("none", 0)])
+def test_elements_are_looked_up_where_there_is_a_table(activation: Literal["table", "none"], looked_up: int) -> None:
+    chain = chain_of(16)
+    convs = (replace(chain.conv[0], activation=activation), chain.conv[1])
+    parts = nest_parts(planned_rows(replace(chain, conv=convs), Plan(kernel="hvx")))
+    assert parts["looked_up"] == looked_up * parts["element"]
 
 
 def test_a_depthwise_conv_has_products() -> None:

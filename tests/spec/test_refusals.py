@@ -93,6 +93,12 @@ REFUSED = {
         "float32 chain",
         "it is for integers",
     ),
+    "multiplier-of-32-bits": (
+        CHAIN + 'dtype = "int8"\n' + CONV + "requantize = { multiplier = 2147483648 }\n",
+        "chain.conv[0].requantize.multiplier",
+        "got 2147483648",
+        "2147483647",
+    ),
     "integer-relu": (CHAIN + 'dtype = "int8"\n' + CONV + 'activation = "relu"\n', "activation", "relu", "none"),
     "zero-point-range": (CHAIN + 'dtype = "uint8"\nzero_point = -1\n' + CONV, "chain.zero_point", "-1", "0 to 255"),
     "filter-zero-point-range": (

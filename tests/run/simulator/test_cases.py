@@ -9,6 +9,7 @@ from hexconv.analyze import vtcm_fit
 from hexconv.cli.app import exit_code
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
+from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 from tests.deep import one_in
@@ -128,3 +129,8 @@ def test_an_instruction_set_that_nothing_here_runs_is_not_run_and_not_passed(
     assert "bookworm-backports" in told.err
     assert exit_code(["run", str(path), "--isa", "v68"]) == 2
     assert "--target hexagon" in capsys.readouterr().err
+
+
+def test_the_newest_instruction_set_that_runs_here_may_be_asked_for() -> None:
+    qemu = find_qemu()
+    assert qemu.isa_for(qemu.isa) == qemu.isa_for(None) == qemu.isa
