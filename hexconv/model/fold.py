@@ -97,6 +97,13 @@ def _normalized(attributes: Attributes, x: Array, *vectors: Array) -> Array:
     """BatchNormalization-7 and -9 at inference: `(x - mean) / sqrt(variance + epsilon) * scale + bias` along axis 1.
 
     The evaluator takes these versions for training. Until opset 8, `spatial = 0` has one value of each for every pixel.
+
+    >>> scale, bias, mean, variance = np.float32([[1, 2], [0, 1], [1, 0], [1, 1]])
+    >>> x = np.ones((1, 2, 2), np.float32)
+    >>> _normalized({"epsilon": 0.0}, x, scale, bias, mean, variance).tolist()
+    [[[0.0, 0.0], [3.0, 3.0]]]
+    >>> _normalized({"epsilon": 0.0, "spatial": 0}, x[:, :1], scale, bias, mean, variance).tolist()
+    [[[0.0, 3.0]]]
     """
     along = (-1, *[1] * (x.ndim - 2)) if attributes.get("spatial", 1) else x.shape[1:]
     scale, bias, mean, variance = (vector.reshape(along).astype(np.float64) for vector in vectors)
