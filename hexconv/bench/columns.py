@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from hexconv.bench import built, called, hexagon, model, verified, whole
+from hexconv.bench import built, called, hexagon, model, verified, whole, wild
 from hexconv.bench.board import account, fits, moved
 from hexconv.report.cache_table import COLUMNS as CACHE_COLUMNS
 from hexconv.report.described import attributes, markdown
@@ -75,6 +75,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "verify_networks.csv": ("make verify-networks", _of(verified.Row)),
     "built_networks.csv": ("make build-networks", _of(built.Row)),
     "called.csv": ("make call-libraries", _of(called.Row)),
+    "wild.csv": ("make wild", _of(wild.Row)),
 }
 """For each committed table of `reports`, the command that writes it, and its columns."""
 

@@ -201,7 +201,7 @@ WRITTEN: Keys = (Key("file", "a file that was written"),)
 COMMANDS: dict[str, Keys] = {
     "best": BEST,
     "build CASE": (Built,),
-    "build MODEL": (BuiltNetwork,),
+    "build MODEL": (BuiltNetwork, Key("kernels.CASE[]", OF_CASE.says, (KernelChoice,))),
     "cache": CACHE,
     "doctor": (Part, Key("present", "whether the part is there and its version is usable")),
     "example": WRITTEN,

@@ -1,4 +1,4 @@
-"""Real networks through the whole tool: `python reports/wild.py [NAME ...]` writes reports/wild.csv.
+"""Real networks through the whole tool: `python -m hexconv.bench.wild [NAME ...]` writes reports/wild.csv.
 
 Each network of the table (`wild.toml`, or another one by --table) is taken out of its package, quantised by ONNX
 Runtime as a user would do it (QDQ, uint8 activations, int8 weights per channel, calibrated on random images), and given
@@ -24,9 +24,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import version_converter
-from onnxruntime import InferenceSession
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from hexconv.bench.kept import keep_all
 from hexconv.errors import Unsupported
@@ -37,7 +34,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-HERE = Path(__file__).parent
+TABLE = Path(__file__).with_name("wild.toml")
 IMAGES = 3
 LEAST_OPSET = 13
 """The first opset in which Q/DQ have scales per channel."""
@@ -103,12 +100,7 @@ def prepared(name: str, row: dict[str, Any], folder: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         stated, clean, done = (Path(place, f"{step}.onnx") for step in ("stated", "clean", "done"))
         onnx.save(with_shapes(packaged(row["package"], row["member"]), row.get("shapes", {})), stated)
-        try:
-            quant_pre_process(stated, clean)
-        except Exception:  # its symbolic shape inference throws whatever an operator that it doesn't know brings
-            quant_pre_process(stated, clean, skip_symbolic_shape=True)
-        kinds = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
-        quantize_static(clean, done, Images(clean), quant_format=QuantFormat.QDQ, per_channel=True, **kinds)
+        quantise(stated, clean, done)
         done.replace(target)
     return target
 
@@ -142,19 +134,42 @@ def with_shapes(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> onnx.Mo
     return model if opset >= LEAST_OPSET else version_converter.convert_version(model, LEAST_OPSET)
 
 
-class Images(CalibrationDataReader):
-    """Random inputs for calibration."""
+def quantise(stated: Path, clean: Path, done: Path) -> None:
+    """Quantise a model as ONNX Runtime's page on quantisation says: clean it up first, then calibrate on images."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    def __init__(self, path: Path) -> None:
-        random = np.random.default_rng(0)
-        inputs = InferenceSession(path).get_inputs()
-        self._images = iter(
-            [{each.name: random.random(each.shape, "float32") * 2 - 1 for each in inputs} for _ in range(IMAGES)]
-        )
+    class Images(CalibrationDataReader):
+        """Random inputs for calibration."""
 
-    def get_next(self) -> dict[str, Any] | None:
-        """Return the next input of each calibration run."""
-        return next(self._images, None)
+        def __init__(self) -> None:
+            random = np.random.default_rng(0)
+            self._images = iter([drawn(onnx.load(clean), random) for _ in range(IMAGES)])
+
+        def get_next(self) -> dict[str, Any] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return next(self._images, None)
+
+    try:
+        quant_pre_process(stated, clean)
+    except Exception:  # its symbolic shape inference throws whatever an operator that it doesn't know brings
+        quant_pre_process(stated, clean, skip_symbolic_shape=True)
+    activations, weights = QuantType.QUInt8, QuantType.QInt8
+    quantize_static(
+        clean,
+        done,
+        Images(),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=activations,
+        weight_type=weights,
+    )
+
+
+def drawn(model: onnx.ModelProto, random: np.random.Generator) -> dict[str, Any]:
+    """Draw a value from -1 to 1 for each element of a model's inputs."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    inputs = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input if value.name not in stored}
+    return {name: random.random([size.dim_value for size in dims], "float32") * 2 - 1 for name, dims in inputs.items()}
 
 
 def row(name: str, model: Path, vtcm: str, workers: int) -> Row:
@@ -219,13 +234,13 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the table; exit 1 if a network doesn't hold."""
-    parser = argparse.ArgumentParser(prog="reports/wild.py", description=__doc__)
+    parser = argparse.ArgumentParser(prog="hexconv.bench.wild", description=__doc__)
     parser.add_argument("names", nargs="*", help="networks of the table; all if none is named")
-    parser.add_argument("--table", type=Path, default=HERE / "wild.toml", help="packages, members and shapes")
-    parser.add_argument("--folder", type=Path, default=HERE.parent / "build" / "wild", help="for the quantised models")
+    parser.add_argument("--table", type=Path, default=TABLE, help="packages, members and shapes")
+    parser.add_argument("--folder", type=Path, default=Path("build/wild"), help="for the quantised models")
     parser.add_argument("--vtcm", default="2MiB", help="of VTCM")
     parser.add_argument("--workers", type=int, default=2, help="processes of verify")
-    parser.add_argument("--csv", type=Path, default=HERE / "wild.csv", help="the table to write")
+    parser.add_argument("--csv", type=Path, default=Path("reports/wild.csv"), help="the table to write")
     asked = parser.parse_args(arguments)
     table = tomllib.loads(asked.table.read_text(encoding="utf-8"))
     names = asked.names or list(table)
