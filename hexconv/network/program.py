@@ -7,8 +7,9 @@ A node that only changes the shape, or what codes stand for, is no step: its res
 seen in another way.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from hexconv.errors import Unsupported
 from hexconv.model.clamp import Clamp, clamp_of
@@ -57,7 +58,8 @@ class Reading(Held):
             self.hold(port.name, port.operand)
         sources = {name: member.run.units[0].source for name, member in self._chains.items()}
         needed = self.graph.needed(sources)
-        nodes = set(needed.values())
+        nodes = {node for node in needed.values() if node}
+        self._check_known(nodes, table)
         for node in self.graph.nodes:
             for name in node.outputs:
                 if name in self._chains and name in needed:
@@ -139,14 +141,22 @@ class Reading(Held):
             )
         return dtype
 
+    def _check_known(self, nodes: Collection[Node], table: "Table") -> None:
+        """Refuse a model with nodes that no operator computes, all kinds of them at once; clamps may fold."""
+        missing: dict[str, list[str]] = {}
+        for node in self.graph.nodes:
+            if node in nodes and node.op not in table and clamp_of(self.graph, node) is None:
+                missing.setdefault(node.op, []).append(node.name)
+        if missing:
+            self._refuse_unknown([f"{op} ({len(names)}, such as {names[0]})" for op, names in missing.items()], table)
+
+    def _refuse_unknown(self, which: Sequence[str], table: "Table") -> NoReturn:
+        known = ", ".join(sorted(op for op in table if "." not in op))
+        raise Unsupported(f"{self.model}: no operator computes {', '.join(which)}; there are operators for {known}")
+
     def _read(self, node: Node, table: "Table") -> None:
         """Read one node with the function that the table has for it."""
-        reader = table.get(node.op)
-        if reader is None:
-            known = ", ".join(sorted(op for op in table if "." not in op))
-            raise Unsupported(
-                f"{self.model}: no operator computes {node.op} {node.name}; there are operators for {known}"
-            )
+        reader = table.get(node.op) or self._refuse_unknown([f"{node.op} {node.name}"], table)
         try:
             reader(self, node)
         except Refused as refusal:
