@@ -21,12 +21,11 @@ from math import prod
 
 import numpy as np
 
-from hexconv.model.chains import Run
+from hexconv.model.chains import CLAMPS, Run
 from hexconv.model.graph import Graph, Node
 from hexconv.model.manifest import OperatorEntry
 
 VIEWS = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "DequantizeLinear")
-CLAMPS = ("Relu", "Clip")
 DEQUANTIZE, QUANTIZE = "DequantizeLinear", "QuantizeLinear"
 SHOWN_OPERATORS = 6
 
