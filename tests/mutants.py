@@ -1,10 +1,11 @@
 """Mutation testing by a seed: which small changes of the code does no quick test notice?
 
-`python -m tests.mutants trace` runs the quick tests once and keeps the lines of hexconv that each one executes, and its
-seconds: build/mutants/traced.jsonl. `python -m tests.mutants run --mutants 200 --seed 1` draws mutants of the rooms,
-runs for each some tests that execute its line, quickest first, until one fails, and writes build/mutants.csv. What
-lives may still fail a slower test, which was not run. Both work on a worktree of the last commit; both go on where
-they ended. `make mutants` installs what they need.
+The mutants are those that `reports/mutants.csv` lists and the code still has, and newly drawn ones up to `--mutants`.
+`python -m tests.mutants trace` runs the quick tests once and keeps the lines of mutated files that each one executes,
+and its seconds: build/mutants/traced.jsonl. `python -m tests.mutants run` runs for each mutant the test that the list
+names, then some that execute its line, quickest first, until one fails, and writes the list anew; reasons in it stay.
+What lives may still fail a slower test, which was not run. Both work on a worktree of the commit at which they began,
+and go on where they ended, until build/mutants is removed. `make mutants` installs what they need.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImpo
 from cosmic_ray.plugins import get_operator  # pyright: ignore[reportMissingImports]
 
 PLACE = Path("build/mutants").resolve()
-TREE, TRACED = PLACE / "tree", PLACE / "traced.jsonl"
-TABLE = Path("build/mutants.csv").resolve()
+TREE, TRACED, COMMIT = PLACE / "tree", PLACE / "traced.jsonl", PLACE / "commit"
+JUDGED, LIST = PLACE / "judged.csv", Path("reports/mutants.csv").resolve()
 ROOMS = (
     *("spec", "kernel", "analyze", "schedule", "lower", "compute"),
     *("model", "network", "build", "verify", "run", "search"),
@@ -69,7 +70,7 @@ FAMILIES = {
 """Operators of cosmic-ray, and how often a family is drawn. Unions of types are no arithmetic: BitOr is left out."""
 MOVING = re.compile("cop|ring|queue|transfer|guard|edge|bound|clamp|overlap|halo|padd|bands|arena|limit|kept")
 """Files about copies, guards and bounds are drawn twice as often as their length says."""
-LONGEST_TEST_SECONDS = 10
+LONGEST_TEST_SECONDS = 6
 TESTS_OF_A_MUTANT = 25
 SECONDS_OF_A_MUTANT = 40
 
@@ -79,12 +80,16 @@ class Mutant:
     """One change: the operator of cosmic-ray, and which of its places in the file."""
 
     file: str
-    family: str
-    operator: str
-    occurrence: int
     line: int
+    operator: str
     before: str
     after: str
+    occurrence: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """By which a mutant is known again when lines have moved."""
+        return self.file, self.before, self.after
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,28 @@ class Judged(Mutant):
     by: str
 
 
-class Tracer:
-    """A plugin of pytest that keeps the lines of hexconv executed by each test."""
+@dataclass(frozen=True)
+class Listed:
+    """A row of the list; `reason` is written by hand: why what lived needs no test."""
 
-    def __init__(self, out: Path) -> None:
-        self.out = out
+    file: str
+    line: int
+    operator: str
+    before: str
+    after: str
+    verdict: str
+    by: str
+    reason: str
+
+
+class Tracer:
+    """A plugin of pytest that keeps the lines executed by each test, of some files."""
+
+    def __init__(self, out: Path, files: Iterable[str]) -> None:
+        self.out, included = out, [str(TREE / file) for file in files]
         self.failed = False
-        self.coverage = coverage.Coverage(data_file=None, include=[f"{TREE}/hexconv/*"], config_file=False)
+        self.coverage = coverage.Coverage(data_file=None, include=included, config_file=False)
+        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -203,7 +223,8 @@ def _apart(work: Any, seconds: float) -> str:
 
 
 def trace(options: argparse.Namespace) -> None:
-    """Run the quick tests once, a process a file, and keep what each test executes."""
+    """Run the quick tests once, a process a file, and keep which lines of the drawn files each test executes."""
+    mutated = sorted({mutant.file for mutant in islice(mutants(options.seed), options.mutants)})
     traced = {row["test"].split("::")[0] for row in _traced()}
     rooms = [[str(each.relative_to(TREE)) for each in _test_files(TREE / test)] for test in options.tests]
     for file in filter(None, chain.from_iterable(zip_longest(*rooms))):
@@ -213,7 +234,7 @@ def trace(options: argparse.Namespace) -> None:
 
         def work(file: str = file) -> str:
             _enter_tree()
-            return str(_pytest([file], Tracer(TRACED)))
+            return str(_pytest([file], Tracer(TRACED, mutated)))
 
         said = _apart(work, options.seconds)
         print(f"{file}: {said or 'time'}, {time.monotonic() - start:.0f} s", flush=True)
@@ -228,52 +249,75 @@ def _traced() -> list[dict[str, Any]]:
 
 
 @cache
-def _sites(file: str, family: str) -> tuple[tuple[str, int, int], ...]:
-    """All mutants of a family in a file: the operator, which of its places, and its line."""
-    nodes, found = list(ast_nodes(get_ast((TREE / file).read_text()))), []
-    _, names, prefix = FAMILIES[family]
-    for name in names.split():
-        operator = get_operator(f"core/{prefix}{name}")()
-        places = [place for node in nodes for place in operator.mutation_positions(node)]
-        found += [(f"core/{prefix}{name}", index, place[0][0]) for index, place in enumerate(places)]
-    return tuple(found)
+def _nodes(file: str) -> tuple[Any, ...]:
+    return tuple(ast_nodes(get_ast((TREE / file).read_text())))
 
 
-def draw_mutants(seed: int) -> Iterator[Mutant]:
+@cache
+def _sites(file: str, operator: str) -> tuple[tuple[int, int], ...]:
+    """All mutants of an operator in a file: which of its places, and its line."""
+    positions = get_operator(f"core/{operator}")().mutation_positions
+    places = [place for node in _nodes(file) for place in positions(node)]
+    return tuple((index, place[0][0]) for index, place in enumerate(places))
+
+
+def _drawn(seed: int) -> Iterator[Mutant]:
     """Mutants without end: a file by its length, a family by its weight, one of its places evenly."""
-    rng, seen = random.Random(seed), set()
+    rng = random.Random(seed)
     files = [each for room in ROOMS for each in sorted((TREE / "hexconv" / room).rglob("*.py"))]
     weights = [len(each.read_text().splitlines()) * (1 + bool(MOVING.search(each.name))) for each in files]
     while True:
         file = str(rng.choices(files, weights)[0].relative_to(TREE))
-        family = rng.choices(list(FAMILIES), [weight for weight, *_ in FAMILIES.values()])[0]
-        sites = _sites(file, family)
-        if not sites:
-            continue
-        operator, occurrence, line = rng.choice(sites)
-        mutated = _mutated(file, operator, occurrence)
-        changed = _changed((TREE / file).read_text(), mutated)
-        if (file, changed) not in seen and changed[1]:
-            seen.add((file, changed))
-            yield Mutant(file, family, operator.removeprefix("core/"), occurrence, line, *changed)
+        _, names, prefix = rng.choices(list(FAMILIES.values()), [weight for weight, *_ in FAMILIES.values()])[0]
+        sites = [(prefix + name, *site) for name in names.split() for site in _sites(file, prefix + name)]
+        if sites:
+            operator, occurrence, line = rng.choice(sites)
+            yield Mutant(file, line, operator, *_changed(file, operator, occurrence), occurrence)
+
+
+def mutants(seed: int) -> Iterator[Mutant]:
+    """The mutants of the list that the code still has; then those of a seed, without end."""
+    seen = set()
+    for mutant in chain(filter(None, map(_found, _rows(LIST))), _drawn(seed)):
+        if mutant.key not in seen and mutant.after:
+            seen.add(mutant.key)
+            yield mutant
+
+
+def _found(row: dict[str, str]) -> Mutant | None:
+    """The mutant of a row of the list, at the place nearest to where it was."""
+    file, operator, text = row["file"], row["operator"], (row["before"], row["after"])
+    sites = _sites(file, operator) if (TREE / file).exists() else ()
+    for occurrence, line in sorted(sites, key=lambda site: abs(site[1] - int(row["line"]))):
+        if _changed(file, operator, occurrence) == text:
+            return Mutant(file, line, operator, *text, occurrence)
+    return None
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(table.open())) if table.exists() else []
 
 
 def _mutated(file: str, operator: str, occurrence: int) -> str:
-    return mutate_code((TREE / file).read_text(), get_operator(operator)(), occurrence) or ""
+    return mutate_code((TREE / file).read_text(), get_operator(f"core/{operator}")(), occurrence) or ""
 
 
-def _changed(before: str, after: str) -> tuple[str, str]:
-    pairs = [each for each in zip(before.splitlines(), after.splitlines(), strict=False) if each[0] != each[1]]
+@cache
+def _changed(file: str, operator: str, occurrence: int) -> tuple[str, str]:
+    """The lines that a mutant changes, before and after."""
+    texts = (TREE / file).read_text(), _mutated(file, operator, occurrence)
+    pairs = [each for each in zip(*(text.splitlines() for text in texts), strict=False) if each[0] != each[1]]
     old, new = (" / ".join(pair[side].strip() for pair in pairs) for side in (0, 1))
     return old, new
 
 
 class Chosen:
-    """The tests that execute a line, quickest first and of many files; those of its module, if no test executes it."""
+    """The test of the list; those that execute a line, quickest first and of many files; else those of its module."""
 
     def __init__(self) -> None:
         self.of_line: dict[tuple[str, int], list[tuple[float, str]]] = defaultdict(list)
         self.of_file: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        self.named = {(row["file"], row["before"], row["after"]): row["by"].split("[")[0] for row in _rows(LIST)}
         for row in _traced():
             for file, lines in row["lines"].items():
                 self.of_file[file].append((row["seconds"], row["test"]))
@@ -288,7 +332,8 @@ class Chosen:
         for seconds, test in sorted(inside or self.of_file[mutant.file]):
             rounds[test.split("::")[0]] += 1
             ordered.append((rounds[test.split("::")[0]], seconds, test))
-        chosen, left = [], SECONDS_OF_A_MUTANT
+        named, left = self.named.get(mutant.key, ""), SECONDS_OF_A_MUTANT
+        chosen = [named] if _exists(named) else []
         for _, seconds, test in sorted(ordered):
             if seconds <= left and len(chosen) < TESTS_OF_A_MUTANT:
                 chosen.append(test)
@@ -296,11 +341,17 @@ class Chosen:
         return chosen
 
 
+def _exists(test: str) -> bool:
+    """Whether the worktree has a test; of doctests, the file."""
+    file, *names = test.split("::")
+    return bool(test) and (TREE / file).exists() and (file[0] != "t" or names[-1] in (TREE / file).read_text())
+
+
 def judge(mutant: Mutant, tests: list[str]) -> Judged:
     """Write a mutant into the worktree, run the tests until one fails, and put the file back."""
     path, start = TREE / mutant.file, time.monotonic()
     if not tests:
-        return Judged(**asdict(mutant), verdict="not executed", tests=0, seconds=0, by="")
+        return Judged(**asdict(mutant), verdict="lived", tests=0, seconds=0, by="")
 
     def work() -> str:
         _enter_tree()
@@ -308,7 +359,7 @@ def judge(mutant: Mutant, tests: list[str]) -> Judged:
         code = _pytest(["-x", *tests], plugin)
         return json.dumps({"verdict": "killed" if code else "lived", "tests": plugin.tests, "by": plugin.by})
 
-    with _in_place(path, _mutated(mutant.file, f"core/{mutant.operator}", mutant.occurrence)):
+    with _in_place(path, _mutated(mutant.file, mutant.operator, mutant.occurrence)):
         said = _apart(work, 2 * SECONDS_OF_A_MUTANT)
     found = json.loads(said) if said else {"verdict": "late", "tests": 0, "by": ""}
     return Judged(**asdict(mutant), **found, seconds=round(time.monotonic() - start, 1))
@@ -326,33 +377,45 @@ def _in_place(path: Path, text: str) -> Iterator[None]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Judge mutants of a seed, a row each."""
-    rows = list(csv.DictReader(TABLE.open())) if TABLE.exists() else []
+    """Judge mutants, a row each; again those that lived, if the list names a test by now."""
     chosen, until = Chosen(), time.monotonic() + options.minutes * 60
-    with TABLE.open("a", newline="") as kept:
-        table = csv.DictWriter(kept, [each.name for each in fields(Judged)])
-        if not rows:
-            table.writeheader()
-        for index, mutant in enumerate(draw_mutants(options.seed)):
-            if index < len(rows):
-                continue
-            if index >= options.mutants or time.monotonic() > until:
-                break
-            judged = judge(mutant, chosen.of(mutant))
-            table.writerow(asdict(judged))
-            kept.flush()
-            place = f"{judged.file}:{judged.line}"
-            print(index, judged.verdict, f"{judged.seconds} s", place, judged.after, flush=True)
-    verdicts = [row["verdict"] for row in csv.DictReader(TABLE.open())]
-    print(", ".join(f"{verdicts.count(each)} {each}" for each in ("killed", "late", "lived", "not executed")))
+    judged = {(row["file"], row["before"], row["after"]): row for row in _rows(JUDGED)}
+    drawn = list(islice(mutants(options.seed), options.mutants))
+    for index, mutant in enumerate(drawn):
+        row = judged.get(mutant.key)
+        if row and (row["verdict"] != "lived" or not chosen.named.get(mutant.key)):
+            continue
+        if time.monotonic() > until:
+            break
+        found = judged[mutant.key] = asdict(judge(mutant, chosen.of(mutant)))
+        place = f"{mutant.file}:{mutant.line}"
+        print(index, found["verdict"], f"{found['seconds']} s", place, mutant.after, flush=True)
+        _write(JUDGED, Judged, judged.values())
+    reasons = {(row["file"], row["before"], row["after"]): row["reason"] for row in _rows(LIST)}
+    listed = [judged[mutant.key] | {"reason": reasons.get(mutant.key, "")} for mutant in drawn if mutant.key in judged]
+    _write(LIST, Listed, sorted(listed, key=lambda row: (row["file"], int(row["line"]), row["after"])))
+    verdicts = [row["verdict"] for row in listed]
+    print(", ".join(f"{verdicts.count(each)} {each}" for each in ("killed", "late", "lived")))
+
+
+def _write(table: Path, kind: type, rows: Iterable[dict[str, Any]]) -> None:
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [each.name for each in fields(kind)], extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 @contextmanager
 def _worktree() -> Iterator[None]:
-    """The last commit, in a folder of its own."""
+    """The commit at which a run began, in a folder of its own: the draw depends on the code."""
     PLACE.mkdir(parents=True, exist_ok=True)
+    if not COMMIT.exists():
+        COMMIT.write_text(
+            subprocess.run(["git", "rev-parse", "HEAD"], check=True, text=True, capture_output=True).stdout
+        )
     if not TREE.exists():
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(TREE), "HEAD"], check=True)
+        commit = COMMIT.read_text().strip()
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(TREE), commit], check=True)
     try:
         yield
     finally:
@@ -373,10 +436,11 @@ def main() -> None:
     tracing.add_argument("--seconds", type=float, default=600, help="of a file of tests")
     tracing.set_defaults(does=trace)
     running = commands.add_parser("run")
-    running.add_argument("--mutants", type=int, default=200)
-    running.add_argument("--seed", type=int, default=1)
     running.add_argument("--minutes", type=float, default=600)
     running.set_defaults(does=run)
+    for command in (tracing, running):
+        command.add_argument("--mutants", type=int, default=200)
+        command.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with _worktree():
         options.does(options)

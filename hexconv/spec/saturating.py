@@ -69,4 +69,4 @@ def _invisible_from(conv: Conv2d, index: int, sums: Array, vectors: Mapping[str,
     )
     # One code more than the end, since two roundings may take up to one from it.
     reached = (max(high, -low) + 1) / (multiplier * 2.0 ** (shift - FRACTION_BITS))
-    return float(np.minimum(np.ceil(reached) + 1, sums).max())
+    return float(np.minimum(reached, sums).max())
