@@ -1,16 +1,28 @@
 """Tests marked `simulator` need qemu-hexagon: without it they are not run, and say so; on CI they fail.
 
-No example of hypothesis has a deadline: a machine that does other work beside the tests is slow, and not wrong.
+Laws are drawn as a profile says, which `--hypothesis-profile` chooses:
+
+- `dev`, the usual one: other examples in every run; what failed is kept, and tried first.
+- `ci`, where CI=true: the same examples in every run, so that a commit fails by its own faults alone.
+- `deep`, of `make test-deep`: ten times as many.
+
+No example has a deadline: a machine that does other work beside the tests is slow, and not wrong.
 """
 
 import os
 import shutil
+import signal
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+ON_CI = os.environ.get("CI") == "true"
+SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+settings.register_profile("dev", deadline=None, suppress_health_check=SLOW)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.register_profile("deep", settings.get_profile("dev"), max_examples=1000)
+settings.load_profile("ci" if ON_CI else "dev")
 
 collect_ignore = ["networks/export.py", "mutants.py"]
 """Need torch and cosmic-ray, which `make bench-networks` and `make mutants` install, and have no tests."""
@@ -19,8 +31,17 @@ REASON = "qemu-hexagon is not on PATH: apt-get install qemu-user"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if shutil.which("qemu-hexagon") or os.environ.get("CI") == "true":
+    if shutil.which("qemu-hexagon") or ON_CI:
         return
     for item in items:
         if item.get_closest_marker("simulator"):
             item.add_marker(pytest.mark.skip(reason=REASON))
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    """Handle signals after a test as before: `main` leaves them ignored, which processes started later inherit."""
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in earlier.items():
+        signal.signal(number, handler or signal.SIG_DFL)

@@ -1,6 +1,6 @@
 """What `make test` leaves to `make test-deep`: long runs, and more shapes of what a test runs on some.
 
-`make test` takes under ten minutes on two slow cores; CI runs both.
+`make test` takes six minutes on two slow cores; CI runs both.
 """
 
 from collections.abc import Iterable

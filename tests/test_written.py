@@ -138,7 +138,6 @@ def wait():
         time.sleep(60)
 app.command(wait)
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a test that has called main leaves it ignored
 main(["wait"])
 """
     settings = {"cwd": tmp_path, "env": {**os.environ, "TMPDIR": str(tmp_path)}, "text": True}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import tvm_ffi
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from tvm import tirx
 
 import hexconv
@@ -15,6 +15,7 @@ from hexconv.lower.counting import counting_module
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from hexconv.spec.kernel import unstated
+from tests.draws import LOWERED
 from tests.schedule.integer_chains import hvx_cases
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
@@ -22,12 +23,6 @@ NAMED = sorted((SCHEDULES / "hvx").glob("*.toml"))
 SHIFT = Requantize(multiplier=1 << 20, shift=-4)
 POINTWISE = Conv2d(out_channels=128, requantize=SHIFT)
 THREE = Conv2d(out_channels=128, kernel=(3, 3), requantize=SHIFT)
-
-
-def up_to(examples: int) -> settings:
-    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    return settings(max_examples=examples, deadline=None, phases=phases, suppress_health_check=slow)
 
 
 def check(case: Case) -> None:
@@ -60,7 +55,7 @@ def test_the_public_closed_forms_are_those_of_the_kernel_that_a_case_gets(name: 
     assert {one.holds: one.bytes for one in allocations} == {one.holds: one.bytes for one in lowered.allocations}
 
 
-@up_to(30)
+@LOWERED
 @given(hvx_cases())
 def test_closed_form_and_count_agree_on_any_integer_chain(case: Case) -> None:
     check(case)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
@@ -21,6 +21,7 @@ from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
+from tests.draws import LOWERED
 from tests.strategies import chains
 
 LEAST = Plan(kernel="plain", k_split=4, h_split=1, order="h_outer", halo="roll", filters="resident")
@@ -131,7 +132,7 @@ MOST_PIXELS = 2000
 """An image of each pixel alone: 32 MB."""
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@LOWERED
 @given(chains(("float32",)))
 def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
     """One pixel at a time is not zero, and no tap cancels another: the result shows it, or nothing depends on it."""
@@ -146,7 +147,6 @@ def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
     assert needed_work(chain).traffic_bytes["input"] == chain.input[0] * reached * chain.input[3] * 4
 
 
-@settings(max_examples=60, deadline=None)
 @given(chains(), st.integers(1, 3), st.integers(1, 3))
 def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, h_split: int) -> None:
     """Every knob, turned alone, moves and multiplies no more than before; all together compute no output twice."""

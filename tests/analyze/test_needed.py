@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import needed_work, planned_work
@@ -41,7 +41,6 @@ def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
     return {**elements, "input": int(read.sum())}, macs
 
 
-@settings(max_examples=80, deadline=None)
 @given(ANY)
 def test_needed_is_what_masks_over_all_pixels_say(chain: Chain) -> None:
     needed, (elements, macs) = needed_work(chain), needed_by_pixel(chain)
@@ -52,7 +51,6 @@ def test_needed_is_what_masks_over_all_pixels_say(chain: Chain) -> None:
     }
 
 
-@settings(max_examples=150, deadline=None)
 @given(ANY)
 def test_no_plan_of_the_plain_kernel_does_less(chain: Chain) -> None:
     needed = needed_work(chain)
@@ -63,7 +61,6 @@ def test_no_plan_of_the_plain_kernel_does_less(chain: Chain) -> None:
     assert grid.macs.min() >= sum(needed.macs.values())
 
 
-@settings(max_examples=150, deadline=None)
 @given(ANY, st.integers(1, 4), st.integers(1, 3), st.sampled_from(("plain", "hvx")), st.booleans())
 def test_no_tensor_and_no_conv_of_a_plan_takes_less(
     chain: Chain, h_split: int, threads: int, kernel: str, rolls: bool

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import ceil
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
@@ -14,6 +14,7 @@ from hexconv.kernel.depthwise_words import variants
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Scope
+from tests.draws import LOWERED
 from tests.strategies import Shrinking
 
 HOW = Requantize(multiplier=0x5A7B3C1D, shift=-7)
@@ -41,7 +42,6 @@ def nests(draw: st.DrawFn) -> tuple[Chain, Plan]:
     return chain, replace(plan, order="h_outer")
 
 
-@settings(max_examples=60, deadline=None)
 @given(nests())
 def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]) -> None:
     """Two a packet where tiles are whole; a tile of few pixels loads more than it multiplies."""
@@ -58,7 +58,6 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
         assert packets == multiplied / 2
 
 
-@settings(max_examples=60, deadline=None)
 @given(nests())
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
@@ -107,7 +106,7 @@ def test_blocks_that_do_not_lie_side_by_side_are_runs_of_their_own(k_split: int,
     assert parts[f"apart{blocks}"] == trips * (runs - 1)
 
 
-@settings(max_examples=40, deadline=None)
+@LOWERED
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
 def test_depthwise_tiles_load_what_they_read(high: int, wide: int, stride: int, dilation: int, h_split: int) -> None:
     """The vectors of pixels and taps are those of the count of what kernels read in their caches."""
@@ -140,7 +139,7 @@ def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
     assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"
 
 
-@settings(max_examples=40, deadline=None)
+@LOWERED
 @given(st.sampled_from((1, 2, 4)), st.integers(1, 3), st.integers(20, 120), st.integers(1, 60))
 def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, channels: int, width: int) -> None:
     """Runs of rows x 8 columns x 32 channels make up the output, whole blocks of it."""
@@ -151,7 +150,7 @@ def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, 
     assert written["line"] * rows * 8 * 32 == written["output"] * 128
 
 
-@settings(max_examples=40, deadline=None)
+@LOWERED
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 2), st.integers(1, 40))
 def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
     inputs: int, taps: int, stride: int, channels: int

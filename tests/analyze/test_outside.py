@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from hexconv.analyze import cache_footprints, cache_usage, planned_work, vtcm_fit, work_usage
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.places import MIXED, STORAGES, Storage
+from tests.draws import RUN
 from tests.strategies import cases, is_supported
 
 CONV = Conv2d(out_channels=128, requantize=Requantize(multiplier=1 << 30, shift=-8))
@@ -17,7 +18,7 @@ CHAIN = Chain(input=(1, 8, 8, 64), dtype="uint8", conv=(CONV, CONV))
 HVX = Plan(kernel="hvx", k_split=4)
 
 
-@settings(max_examples=12, deadline=None)
+@RUN
 @given(cases(storage=MIXED, kernels=("plain", "hvx")))
 def test_formula_allocation_and_count_agree_wherever_caches_lie(case: Case) -> None:
     assume(is_supported(case.chain))

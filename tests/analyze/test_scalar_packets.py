@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze.nest_packets import nest_parts
@@ -23,7 +23,6 @@ def chain_of(channels: int, groups: int = 1, inputs: int = 16, how: Requantize =
     return Chain(input=(1, 14, 14, inputs), dtype="uint8", conv=(conv, behind))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 70), st.integers(1, 3))
 def test_parts_of_scalar_code_are_its_work(channels: int, k_split: int) -> None:
     planned = planned_rows(chain_of(channels), Plan(kernel="hvx", order="h_outer", k_split=k_split))

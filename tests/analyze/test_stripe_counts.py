@@ -3,13 +3,14 @@
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze.rows import PlannedRows, planned_rows
 from hexconv.analyze.rows_of_chain import RowsOfChain
 from hexconv.analyze.stripe_counts import StripeCounts, stripe_counts
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
+from tests.draws import LOWERED
 from tests.strategies import chains, is_supported
 
 WAYS = tuple(product((False, True), repeat=2))
@@ -55,7 +56,7 @@ def check(plans: list[PlannedRows], counts: StripeCounts) -> None:
             assert counts.first_reads[at] * images == one.first_reads, one.plan.slug
 
 
-@settings(max_examples=30, deadline=None)
+@LOWERED
 @given(chains(dtypes=("uint8", "int8", "int16")), st.integers(1, 3), st.sampled_from(WAYS))
 def test_all_heights_have_the_counts_of_single_plans(chain: Chain, threads: int, way: tuple[bool, bool]) -> None:
     assume(kernel_of(chain, Plan(kernel="hvx")) == "hvx" and is_supported(chain))

@@ -1,13 +1,12 @@
 """The stripe on its way: stripes cover the output once, and what is rolled is read once."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from hexconv.analyze.stripes import stripes
 from hexconv.spec import Case
 from tests.strategies import cases
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(kernels=("plain", "hvx")))
 def test_stripes_make_every_row_of_the_output_once_and_hold_rows_of_the_tensors_alone(case: Case) -> None:
     found = stripes(case.chain, case.settled)
@@ -19,7 +18,6 @@ def test_stripes_make_every_row_of_the_output_once_and_hold_rows_of_the_tensors_
             assert 0 <= held.start <= held.made <= held.end <= last
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(kernels=("plain", "hvx")))
 def test_a_ring_makes_no_row_twice(case: Case) -> None:
     if case.settled.halo != "roll" or case.settled.threads > 1:

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from hexconv.analyze import Planned, cache_footprints, shared_allocations
 from hexconv.analyze.timeline import timeline_of
@@ -10,7 +10,6 @@ from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.strategies import cases
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases())
 def test_caches_of_one_allocation_take_turns(case: Case) -> None:
     timeline = timeline_of(Planned(case.chain, case.plan))
@@ -22,7 +21,6 @@ def test_caches_of_one_allocation_take_turns(case: Case) -> None:
             assert lives[one].last < lives[next_one].first + in_place
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases())
 def test_every_statement_has_what_it_touches(case: Case) -> None:
     timeline = timeline_of(Planned(case.chain, case.plan))

@@ -2,7 +2,7 @@
 
 import pytest
 import tvm
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 
 from hexconv.analyze import cache_usage, work_usage
 from hexconv.lower import annotated_tir, lower_case
@@ -13,19 +13,11 @@ from hexconv.spec import Case
 from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import checked_module, with_checks
 from tests.any_chain.running import output_of
+from tests.draws import LOWERED, RUN
 from tests.strategies import cases
 
 
-def up_to(examples: int) -> settings:
-    """Every example is lowered and most are compiled: no time limit on one, and no search for its smallest kin.
-
-    Shrinking a failure takes minutes; `hexconv sweep` finds failures to look at by the dozen.
-    """
-    phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    return settings(max_examples=examples, deadline=None, phases=phases, suppress_health_check=[HealthCheck.too_slow])
-
-
-@up_to(30)
+@LOWERED
 @given(cases())
 def test_closed_form_and_count_agree_on_all_traffic_and_all_macs(case: Case) -> None:
     work = work_usage(case, count(lower_case(case)))
@@ -34,7 +26,7 @@ def test_closed_form_and_count_agree_on_all_traffic_and_all_macs(case: Case) -> 
     assert work.agrees
 
 
-@up_to(25)
+@LOWERED
 @given(cases())
 def test_closed_form_and_tvm_agree_on_every_cache_and_allocation(case: Case) -> None:
     usage = cache_usage(case, lower_case(case))
@@ -45,7 +37,7 @@ def test_closed_form_and_tvm_agree_on_every_cache_and_allocation(case: Case) -> 
     assert usage.agrees
 
 
-@up_to(12)
+@RUN
 @given(cases())
 def test_the_result_is_numpys_and_the_fringe_zero(case: Case) -> None:
     verdict = judge(case)
@@ -53,7 +45,7 @@ def test_the_result_is_numpys_and_the_fringe_zero(case: Case) -> None:
     assert verdict.reasons == ()
 
 
-@up_to(6)
+@RUN
 @given(cases(storage=("global",)))
 def test_no_index_leaves_its_axis(case: Case) -> None:
     chain = case.chain
@@ -63,13 +55,13 @@ def test_no_index_leaves_its_axis(case: Case) -> None:
     kernel["main"](*inputs, output)  # an index outside of its axis is an IndexError
 
 
-@up_to(10)
+@RUN
 @given(cases())
 def test_tvm_finds_no_index_out_of_bounds_either(case: Case) -> None:
     tvm.s_tir.analysis.OOBChecker()(lower_case(case).shaped)  # raises
 
 
-@up_to(4)
+@RUN
 @given(cases())
 def test_the_result_depends_on_nothing_that_memory_held(case: Case) -> None:
     """Bit for bit the same from other poison, and with every cache poisoned anew wherever it is allocated."""
@@ -81,7 +73,7 @@ def test_the_result_depends_on_nothing_that_memory_held(case: Case) -> None:
         assert output_of(case, lowered.unmerged).tobytes() == expected
 
 
-@up_to(8)
+@RUN
 @given(cases())
 def test_the_annotated_text_is_the_module(case: Case) -> None:
     lowered = lower_case(case)
@@ -89,7 +81,6 @@ def test_the_annotated_text_is_the_module(case: Case) -> None:
     tvm.ir.assert_structural_equal(parsed, lowered.module)
 
 
-@up_to(50)
 @given(cases())
 def test_a_case_file_says_all_of_a_case(case: Case) -> None:
     assert Case.parse(case.to_toml(), case.name) == case

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 import hexconv
 from hexconv.analyze import vtcm_fit
@@ -28,6 +28,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
+from tests.draws import RUN
 from tests.strategies import cases
 
 ISA = "v67"
@@ -69,7 +70,7 @@ def symbols(path: Path) -> dict[str, bool]:
 
 
 @given(cases())
-@settings(max_examples=8, deadline=None)
+@RUN
 def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     assume(not case.settled.uses_vtcm or vtcm_fit(case.chain, case.settled).fits)
     folder = tmp_path_factory.mktemp("built")

@@ -16,6 +16,7 @@ from hexconv.model import Manifest
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, plan_all
 from hexconv.spec import Case, Chain, Conv2d, Plan
+from tests.draws import RUN
 from tests.strategies import chains
 
 
@@ -271,7 +272,7 @@ def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
 
 
 @pytest.mark.parametrize("objective", get_args(Objective))
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(RUN, suppress_health_check=list(HealthCheck))
 @given(chain=chains())
 def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Objective, chain: Chain) -> None:
     network = plan_all([Case("drawn", chain, Plan(kernel="plain"))], Question(1 << 18, objective))

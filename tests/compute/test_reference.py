@@ -4,7 +4,7 @@ from fractions import Fraction
 from math import copysign, erfc, exp, floor, pi, sqrt, tanh
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.signal import convolve2d
 
@@ -13,6 +13,7 @@ from hexconv.compute.reference import convolution, requantized
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.dtypes import INTEGER_RANGE
+from tests.draws import LOWERED
 from tests.strategies import chains
 
 FEW = 5
@@ -38,7 +39,7 @@ def by_scipy(conv: Conv2d, image: np.ndarray, filter: np.ndarray, zero_point: in
     return np.moveaxis(np.array(outputs), 1, 3)[:, ::sh, ::sw]
 
 
-@settings(max_examples=30, deadline=None)
+@LOWERED
 @given(chains(channels=FEW))
 def test_a_conv_is_scipys(chain: Chain) -> None:
     tensors = random_tensors(chain)
@@ -76,7 +77,7 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
     assert convolution(Conv2d(out_channels=1), large, large, 0).item() == large.item() ** 2
 
 
-@settings(max_examples=20, deadline=None)
+@LOWERED
 @given(chains(dtypes=("float32",), channels=FEW))
 def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
     tensors = random_tensors(chain)
@@ -119,7 +120,6 @@ def nearest(dividend: int, divisor: int, ties: str) -> int:
     return below if ties == "away" and dividend < 0 else below + 1
 
 
-@settings(max_examples=300)
 @given(
     value=st.one_of(INT32, st.integers(-300, 300)),
     multiplier=st.one_of(st.integers(1, 2**31 - 1), st.sampled_from((1, 2**30, 2**31 - 1))),
@@ -134,7 +134,6 @@ def test_requantisation_is_tflites_or_the_nearest(
     assert int(requantized(np.array([value]), by, dtype)[0]) == by_definition(value, by, dtype)
 
 
-@settings(max_examples=300)
 @given(
     value=st.one_of(st.integers(-(2**30), 2**30), st.integers(-300, 300)),
     multiplier=st.one_of(st.integers(1, 2**31 - 1), st.integers(1, 9).map(lambda odd: odd << 27)),
@@ -158,7 +157,6 @@ def test_ties_go_where_the_rounding_says() -> None:
         assert requantized(sums, by, "int8").tolist() == expected
 
 
-@settings(max_examples=300)
 @given(
     total=st.integers(-(2**24), 2**24),
     scale=st.floats(2**-20, 1, width=32, exclude_max=True),

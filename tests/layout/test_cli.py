@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hexconv.cli.app import exit_code
 from hexconv.layout.catalog import Placement, find
+from tests.draws import LOWERED
 
 
 @pytest.fixture
@@ -379,7 +380,7 @@ def moved(run, folder: Path, values: np.ndarray, words: str) -> np.ndarray:
     return np.load(folder / "made.npy")
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(LOWERED, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.tuples(*[st.integers(1, 6)] * 3, st.integers(1, 10)), st.sampled_from(["float32", "float16", "uint8"]))
 def test_an_activation_image_holds_what_the_document_says(run, tmp_path, shape, dtype):
     """P[i, j] = {E[n, h, w, c] | n = j / H, h = j % H, w = i % W, c = i / W * 4 + k}, from either order of axes."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, work_usage
@@ -27,6 +27,7 @@ from hexconv.sweep.few_channels import few_channels
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Kind
 from tests.deep import one_in
+from tests.draws import LOWERED, RUN
 from tests.strategies import SMALL, Shrinking
 
 SAME = Padding(top=1, left=1, bottom=1, right=1)
@@ -166,7 +167,7 @@ def drawn(draw: st.DrawFn) -> Case:
     return case
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@RUN
 @given(drawn())
 def test_predicted_sizes_bytes_and_products_are_the_counted_ones(case: Case) -> None:
     lowered = lower_case(case)
@@ -222,7 +223,7 @@ def test_other_tensors_keep_wider_blocks(changed: dict, dtype: Dtype, unit: int)
     st.sampled_from((0, 3)),
     st.integers(1, 2),
 )
-@settings(max_examples=40, deadline=None)
+@LOWERED
 def test_blocks_are_those_of_the_fewest_packets_then_bytes(
     channels: list[int], columns: int, zero: int, k_split: int
 ) -> None:

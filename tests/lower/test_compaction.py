@@ -1,6 +1,6 @@
 """Caches as TVM compacts them, where whole block rows of a step are padding: in the shapes of the closed form."""
 
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_footprints
@@ -8,6 +8,7 @@ from hexconv.compute.limits import check_supported
 from hexconv.errors import Unsupported
 from hexconv.lower import lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
+from tests.draws import RUN
 
 
 def column(rows: int, *convs: tuple[int, int, int, int]) -> Chain:
@@ -31,12 +32,7 @@ def columns(draw: st.DrawFn) -> Chain:
     return column(draw(st.integers(1, 4)), *convs)
 
 
-@settings(
-    max_examples=6,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@RUN
 @given(columns(), st.integers(1, 2))
 @example(column(2, (2, 2, 3, 3), (1, 1, 2, 0), (1, 1, 2, 2), (2, 1, 4, 3)), 1)
 @example(column(4, (2, 2, 0, 3), (1, 1, 4, 3), (1, 1, 0, 3), (2, 1, 4, 2)), 1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
@@ -84,7 +84,6 @@ STORED_AS_IT_IS_MADE: tuple[Packets, Packets, Packets] = (
 """A load goes up if the value before it is made in another register, whose packet stores it."""
 
 
-@settings(deadline=None)
 @example(READ_IN_BETWEEN)
 @example(STORED_AS_IT_IS_MADE)
 @given(programs)

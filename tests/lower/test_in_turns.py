@@ -14,7 +14,7 @@ from hexconv.analyze.planned import Planned
 from hexconv.lower import Lowered, lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.verdict import judge
-from tests.schedule.judged import drawn
+from tests.draws import SAME_LOWERED, SAME_RUN
 from tests.strategies import cases
 
 HOW = Requantize(multiplier=1518025757, shift=-8)
@@ -75,7 +75,7 @@ def check_turns(lowered: Lowered, names: tuple[str, ...]) -> None:
             assert all(of_loop.count(name) == order.count(name) for name in several)
 
 
-@drawn(25)
+@SAME_LOWERED
 @given(in_turns())
 def test_no_two_caches_of_a_memory_are_live_at_a_time(case: Case) -> None:
     lowered = lower_case(case)
@@ -87,7 +87,7 @@ def test_no_two_caches_of_a_memory_are_live_at_a_time(case: Case) -> None:
 
 
 @pytest.mark.simulator
-@drawn(8)
+@SAME_RUN
 @given(in_turns())
 def test_runs_are_right(case: Case) -> None:
     verdict = judge(case)

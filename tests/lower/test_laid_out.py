@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage
@@ -14,6 +14,7 @@ from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.narrowing import FixedPoint, narrowing
 from hexconv.spec.requantize import LARGEST_MULTIPLIER
+from tests.draws import LOWERED
 
 EVEN = Requantize(multiplier="per_channel", shift=-7, zero_point=9, rounding="even")
 CONV = Conv2d(out_channels=40, bias=True, requantize=EVEN)
@@ -22,7 +23,7 @@ ROWS = Plan(kernel="hvx", order="h_outer")
 SCALES = st.tuples(st.integers(1, LARGEST_MULTIPLIER), st.integers(0, 30), st.integers(-15, 0))
 
 
-@settings(max_examples=40, deadline=None)
+@LOWERED
 @given(st.lists(SCALES, min_size=2, max_size=40))
 def test_each_channel_has_the_masks_and_halves_of_a_conv_with_its_scale(scales: list[tuple[int, int, int]]) -> None:
     multipliers = [max(multiplier >> zeros << zeros, 1) for multiplier, zeros, _ in scales]

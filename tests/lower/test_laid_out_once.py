@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm_ffi
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
@@ -22,6 +22,7 @@ from hexconv.lower.meaning import PRODUCTS_OF_LANE, _intrinsic
 from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import INTEGER_RANGE
+from tests.draws import LOWERED
 
 HOW = Requantize(multiplier=1518025757, shift=-9, zero_point=3)
 DTYPES = (("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8"))
@@ -78,7 +79,7 @@ def of_blocks(chain: Chain, plan: Plan) -> Case:
     return Case("once", chain, replace(plan, k_split=min(plan.k_split, blocks)), target="hexagon")
 
 
-@settings(max_examples=25, deadline=None)
+@LOWERED
 @given(chains(), plans())
 def test_what_is_loaded_of_a_filter_reaches_memory_through_products_alone(chain: Chain, plan: Plan) -> None:
     case = of_blocks(chain, plan)
@@ -144,7 +145,6 @@ def _zeros(call: Call) -> tirx.Expr:
     return tirx.Broadcast(tirx.const(0, "int32"), int(str(call.ty).partition("x")[2]))
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     width=st.integers(1, 9),
     rows=st.integers(1, 7),
@@ -171,7 +171,7 @@ def test_shifted_words_of_a_filter_are_its_taps(width: int, rows: int, stride: i
         assert list(value.to_bytes(4, "little")) == wanted
 
 
-@settings(max_examples=40, deadline=None)
+@LOWERED
 @given(chains(), st.integers(1, 3))
 def test_a_packed_filter_has_the_weights_in_the_order_of_loads(chain: Chain, k_split: int) -> None:
     """Of a depthwise conv, of pixels as lanes and of dense rows: from the definition of what a product reads."""

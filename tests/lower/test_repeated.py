@@ -2,7 +2,7 @@
 
 from operator import add, and_, lt, mul
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tvm import tirx
 from tvm.ir import TensorLoad
@@ -50,7 +50,6 @@ def number(value: int) -> tirx.Expr:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_fewer_trips_count_the_same(data: st.DataObject) -> None:
     counts = tirx.decl_buffer((COUNTS,), "int64", "counts")
     body = data.draw(nests(counts))

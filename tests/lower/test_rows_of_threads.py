@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from hexconv.compute.limits import check_supported
@@ -12,7 +12,7 @@ from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
+from tests.draws import SAME_LOWERED, SAME_RUN
 
 HALVE = Requantize(multiplier=1 << 24)
 
@@ -37,7 +37,7 @@ def deep_in_padding(draw: st.DrawFn) -> Case:
     return Case("deep", chain, Plan(kernel="hvx", order="h_outer", halo=halo, rows=rows, threads=2))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_LOWERED
 @given(deep_in_padding())
 def test_chains_deep_in_padding_lower_for_threads(case: Case) -> None:
     """Or they are refused where stripes are made anew: of one block, a load tells no row in padding."""
@@ -48,7 +48,7 @@ def test_chains_deep_in_padding_lower_for_threads(case: Case) -> None:
 
 
 @pytest.mark.simulator
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(deep_in_padding())
 def test_chains_deep_in_padding_are_right(case: Case) -> None:
     assert run_case(rolled(case), lower_case(rolled(case)), Simulator(slots=False)).check.passed

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.lower import lower_case
@@ -13,15 +13,16 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.spec.knobs import Buffering
+from tests.draws import SAME_LOWERED, SAME_RUN
 from tests.lower.descriptors import Descriptor, groups_of
 from tests.schedule.integer_chains import hvx_cases
-from tests.schedule.test_nest import HALVE, ROLLING, SLOW, WITHOUT_SHRINKING
+from tests.schedule.test_nest import HALVE, ROLLING
 
 LEAST_BYTES = 128
 HALO = Padding(top=1, left=1, bottom=1, right=1)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_LOWERED
 @given(hvx_cases())
 def test_no_copy_of_any_plan_is_short_where_it_could_be_long(case: Case) -> None:
     """In a group, a run of less than 128 bytes ends where tensor or cache end theirs, and equal runs are one copy."""
@@ -72,7 +73,7 @@ def test_pixels_of_odd_channels_between_padding_are_copied_by_a_packet_a_byte() 
     assert result.counts.packets < 1.25 * prod(case.chain.input)
 
 
-@settings(max_examples=5, deadline=None, derandomize=True, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(st.integers(6, 30), st.integers(5, 30), st.integers(33, 150).filter(lambda channels: channels % 32))
 def test_whole_blocks_of_an_input_in_blocks_are_copies_of_long_rows(rows: int, columns: int, channels: int) -> None:
     """Each whole block is one copy of whole rows; the last block, stored in part, takes one a row or a column."""

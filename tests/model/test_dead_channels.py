@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.model import Imported
@@ -61,7 +61,6 @@ def imported(channels: list[Channel], seed: int = 0) -> tuple[Imported, list[int
     return found, integer_errors(model, found)
 
 
-@settings(max_examples=60)
 @given(st.lists(DEAD, min_size=1, max_size=5), st.lists(LIVE, max_size=2), st.integers(0, 9))
 def test_dead_channels_are_taken_and_right(dead: list[Channel], live: list[Channel], seed: int) -> None:
     found, errors = imported([*dead, *live], seed)

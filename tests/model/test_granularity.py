@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -74,7 +74,6 @@ def dequantised(codes: Array, drawn: dict[str, Any], scales: Array, zeros: Array
 
 
 @given(quantised_weights() | quantised_weights(rank=1) | quantised_weights(rank=2))
-@settings(max_examples=150)
 def test_constants_dequantise_and_quantise_as_onnx_s_evaluator_has_them(drawn: dict[str, Any]) -> None:
     opsets = [helper.make_opsetid("", drawn["opset"])]
     codes, scales, zeros = (drawn[name] for name in ("codes", "scales", "zeros"))
@@ -120,7 +119,6 @@ def imported(model: onnx.ModelProto) -> Imported:
 
 
 @given(quantised_weights())
-@settings(max_examples=100)
 def test_a_filter_is_taken_where_each_output_channel_has_one_scale_and_else_refused(drawn: dict[str, Any]) -> None:
     if drawn["codes"].dtype.name in ("int16", "uint16") and drawn["opset"] < 21:
         drawn["opset"] = 21
@@ -148,7 +146,6 @@ def test_a_filter_is_taken_where_each_output_channel_has_one_scale_and_else_refu
 
 
 @given(st.data())
-@settings(max_examples=60)
 def test_values_of_no_granularity_are_refused(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(2, 5), min_size=2, max_size=4)))
     axis, block_size = data.draw(st.integers(-6, 6)), data.draw(st.integers(-1, 4))

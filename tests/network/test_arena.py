@@ -1,7 +1,7 @@
 """One arena: no two tensors that live at the same time overlap."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.network.arena import Arena, Life, arena_of, lives_of
@@ -34,7 +34,6 @@ def check(found: Arena, lives: dict[str, Life]) -> None:
 
 
 @given(lives())
-@settings(max_examples=150)
 def test_no_two_tensors_that_live_at_the_same_time_overlap(lives: dict[str, Life]) -> None:
     check(arena_of(lives), lives)
 

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from hexconv.errors import Unsupported
 from hexconv.network.answer import answer
 from hexconv.network.library import Wanted, read_network
+from tests.draws import LOWERED
 from tests.verify.networks import IMAGE, Network
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
 WANTED = Wanted(1 << 20, "llvm")
 BATCH, CHANNELS, ROWS, COLUMNS = IMAGE
-DRAWS = settings(max_examples=25, deadline=None)
 NEAR = 2e-4
 """Steps that float32 may be off by: a sum of some ten numbers of at most 2**9 steps each."""
 
@@ -60,7 +60,7 @@ def pools(draw: st.DrawFn) -> dict[str, Any]:
 SEEDS, DTYPES = st.integers(0, 999), st.sampled_from(["uint8", "int8"])
 
 
-@DRAWS
+@LOWERED
 @given(SEEDS, DTYPES, pools(), st.sampled_from(["AveragePool", "MaxPool"]), st.integers(0, 1))
 def test_a_pool_means_what_onnx_says(seed: int, dtype: str, told: dict[str, Any], op: str, counts: int) -> None:
     net = Drawn(seed, dtype)
@@ -68,7 +68,7 @@ def test_a_pool_means_what_onnx_says(seed: int, dtype: str, told: dict[str, Any]
     compare(net, *net.ended(net.node(op, [net.image()], **told)))
 
 
-@DRAWS
+@LOWERED
 @given(SEEDS, DTYPES, pools(), st.integers(0, 1))
 def test_onnx_runtimes_own_average_pool_counts_whole_windows(
     seed: int, dtype: str, told: dict[str, Any], counts: int
@@ -80,14 +80,14 @@ def test_onnx_runtimes_own_average_pool_counts_whole_windows(
     compare(net, "", net.node("DequantizeLinear", [made, *net.ends(*net.made_ends, dtype)]))
 
 
-@DRAWS
+@LOWERED
 @given(SEEDS, DTYPES, st.sampled_from(["Add", "Mul"]), st.sampled_from([(3, 20, 20), (3, 1, 1), (1, 20, 20), (1,)]))
 def test_sums_and_products_mean_what_onnx_says(seed: int, dtype: str, op: str, shape: tuple[int, ...]) -> None:
     net = Drawn(seed, dtype)
     compare(net, *net.ended(net.node(op, [net.image(), net.constant(net.random.normal(0, 1, shape), "float32")])))
 
 
-@DRAWS
+@LOWERED
 @given(
     SEEDS,
     DTYPES,

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hexconv.build import build
@@ -21,6 +21,7 @@ from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.build.c_tokens import Renaming, tokens_of_c, words_of_make
 from tests.build.test_build import ZIG
+from tests.draws import LOWERED
 from tests.network.models import all_operators, saved
 
 WANTED = Wanted(1 << 20, "llvm")
@@ -116,7 +117,7 @@ def alike(clean: dict[str, str], other: dict[str, str], renamed: dict[str, str])
 
 @given(st.lists(hostile, min_size=2, max_size=6))
 @example(["input*é/ int x; /*", "A", "a", "**//", "a*"])
-@settings(max_examples=25, deadline=None)
+@LOWERED
 def test_a_network_of_hostile_names_has_the_tokens_of_a_clean_one(names: list[str]) -> None:
     alike(written_network("pristine"), written_network(*names), {})
 
@@ -134,7 +135,7 @@ def written_chains(names: Sequence[str]) -> dict[str, str]:
 
 @given(st.lists(hostile, min_size=2, max_size=3))
 @example(["a", "A", "*é/ int x; /*"])
-@settings(max_examples=15, deadline=None)
+@LOWERED
 def test_chains_of_hostile_names_have_the_tokens_of_clean_ones(names: list[str]) -> None:
     clean = [f"pristine_{letter}" for letter in "xyz"[: len(names)]]
     found, wanted = written_chains(names), written_chains(clean)

@@ -4,12 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
 from hexconv.report.page.case_view import Measured, case_view
 from hexconv.spec import Case, Plan, kernel_of
+from tests.draws import LOWERED, RUN
 from tests.strategies import cases
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
@@ -20,7 +21,7 @@ def test_the_documented_plan_costs_what_the_document_says() -> None:
     assert own_cost(case).footprint_bytes == 4 * sum(dict(case.documented).values())
 
 
-@settings(max_examples=15, deadline=None)
+@LOWERED
 @given(cases(kernels=("plain", "hvx")))
 def test_every_plan_of_a_heat_map_costs_what_it_says_of_itself(case: Case) -> None:
     costs = split_costs(case)
@@ -36,7 +37,7 @@ def test_every_plan_of_a_heat_map_costs_what_it_says_of_itself(case: Case) -> No
     assert len({cost.plan for cost in costs}) == len(costs)
 
 
-@settings(max_examples=10, deadline=None)
+@RUN
 @given(cases(kernels=("plain", "hvx")))
 def test_no_plan_beats_one_of_the_front(case: Case) -> None:
     costs, front = chain_costs(case)

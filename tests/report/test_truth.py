@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 
 from hexconv.analyze import planned_work, vtcm_fit
 from hexconv.analyze.planned import Planned
@@ -25,6 +25,7 @@ from hexconv.report.units import in_bytes, share, times
 from hexconv.spec import Case
 from hexconv.spec.roles import BUFFER_ROLES
 from tests.browser.conftest import CHAIN, MANIFEST
+from tests.draws import LOWERED, RUN
 from tests.report.document import Document, Element
 from tests.strategies import cases
 
@@ -45,7 +46,7 @@ def _figures(case: Case) -> tuple[str, str]:
     return in_bytes(moved), in_bytes(vtcm_fit(case.chain, case.settled).demand_bytes)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@RUN
 @given(cases(kernels=("plain", "hvx")))
 def test_a_plan_that_is_advised_is_valid_fits_and_moves_what_is_said(case: Case) -> None:
     known = Known(case, own_cost(case), agrees=True)
@@ -70,7 +71,7 @@ def test_a_plan_that_is_advised_is_valid_fits_and_moves_what_is_said(case: Case)
         assert _figures(replace(case, plan=replace(case.settled, **turned)))[which] == least[1]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@LOWERED
 @given(cases(kernels=("plain", "hvx")))
 def test_rows_that_are_told_are_rows_of_the_tensors(case: Case) -> None:
     view = stripes_view(case)
@@ -91,7 +92,7 @@ def test_rows_that_are_told_are_rows_of_the_tensors(case: Case) -> None:
     assert view.words.startswith(f"{making} stripes of the output")
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@LOWERED
 @given(cases(kernels=("plain", "hvx")))
 def test_caches_add_up_and_each_has_a_colour(case: Case) -> None:
     plot, planned, fit = vtcm_plot(case), Planned.of(case), vtcm_fit(case.chain, case.settled)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.cli.app import exit_code
@@ -15,6 +15,7 @@ from hexconv.run.fills import CORNERS, FILLS, fills_of, fills_of_run, fills_text
 from hexconv.run.tensors import Tensors, bias_limit, filled_tensors, random_tensors
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
+from tests.draws import LOWERED
 from tests.strategies import chains
 
 INTEGERS = ("uint8", "int8", "int16")
@@ -25,7 +26,7 @@ def arrays(tensors: Tensors) -> list[np.ndarray]:
 
 
 @given(chains(channels=5), st.data())
-@settings(max_examples=40, deadline=None)
+@LOWERED
 def test_a_run_is_asked_for_again_by_the_words_that_it_printed(chain: Chain, data: st.DataObject) -> None:
     number, seed = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 99))
     fills = fills_of_run(chain, number, seed)
@@ -34,7 +35,7 @@ def test_a_run_is_asked_for_again_by_the_words_that_it_printed(chain: Chain, dat
 
 
 @given(chains(INTEGERS, channels=5), st.data())
-@settings(max_examples=40, deadline=None)
+@LOWERED
 def test_every_fill_keeps_to_the_range_and_the_limit_of_its_tensor(chain: Chain, data: st.DataObject) -> None:
     fills = tuple(data.draw(st.sampled_from(FILLS)) for _ in tensor_names(chain))
     tensors = filled_tensors(chain, fills, data.draw(st.integers(0, 9)))
@@ -47,7 +48,7 @@ def test_every_fill_keeps_to_the_range_and_the_limit_of_its_tensor(chain: Chain,
 
 
 @given(chains(INTEGERS, channels=5))
-@settings(max_examples=40, deadline=None)
+@LOWERED
 def test_the_corners_reach_the_largest_and_the_smallest_sum(chain: Chain) -> None:
     conv, source = chain.conv[0], INTEGER_RANGE[chain.dtype]
     first = Chain(

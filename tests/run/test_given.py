@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
@@ -22,6 +22,7 @@ from hexconv.errors import InputError, Unsupported
 from hexconv.run.given import bounded
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
+from tests.draws import LOWERED
 from tests.model.builder import Builder
 from tests.model.quantised import Quantised
 
@@ -233,7 +234,7 @@ def test_options_that_do_not_go_together_are_one_line(
     assert reason in line
 
 
-@settings(max_examples=30, deadline=None)
+@LOWERED
 @given(st.sampled_from(["uint8", "int8", "int16"]), st.integers(0, 2**32 - 1), st.data())
 def test_no_image_drives_the_sums_beyond_the_bounds_of_its_weights(dtype: str, seed: int, data: st.DataObject) -> None:
     random, (low, high) = np.random.default_rng(seed), INTEGER_RANGE[dtype]

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase
 
 from hexconv.analyze import cache_usage, needed_macs, vtcm_fit
 from hexconv.cli.app import exit_code
@@ -15,8 +14,6 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_
 from tests.deep import DEEP, one_in
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
-WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
-SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 @DEEP

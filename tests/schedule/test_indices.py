@@ -3,21 +3,20 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from hexconv.analyze import cache_usage
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
+from tests.draws import SAME_RUN
 from tests.schedule.far_padding import far_padded_cases
 from tests.schedule.index_checks import indices_outside
 from tests.schedule.integer_chains import hvx_cases
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 COMMITTED = ("hvx/7x7", "hvx/same-padding", "hvx/stride-2", "hvx/b-filter-zero", "hvx/a-int16-filters")
-SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-MANY = settings(deadline=None, derandomize=True, suppress_health_check=SLOW)
 
 
 @pytest.mark.parametrize("name", COMMITTED)
@@ -25,19 +24,19 @@ def test_no_index_of_a_committed_schedule_leaves_its_buffer(name: str) -> None:
     assert indices_outside(Case.load(SCHEDULES / f"{name}.toml")) == 0
 
 
-@settings(MANY, max_examples=10)
+@SAME_RUN
 @given(far_padded_cases())
 def test_no_index_leaves_its_buffer_where_stripes_see_only_padding(case: Case) -> None:
     assert indices_outside(case) == 0
 
 
-@settings(MANY, max_examples=8)
+@SAME_RUN
 @given(hvx_cases())
 def test_no_index_leaves_its_buffer_in_any_integer_chain(case: Case) -> None:
     assert indices_outside(case) == 0
 
 
-@settings(MANY, max_examples=15)
+@SAME_RUN
 @given(far_padded_cases())
 def test_caches_are_as_large_as_predicted_where_stripes_see_only_padding(case: Case) -> None:
     usage = cache_usage(case, lower_case(case))
@@ -45,7 +44,7 @@ def test_caches_are_as_large_as_predicted_where_stripes_see_only_padding(case: C
 
 
 @pytest.mark.simulator
-@settings(MANY, max_examples=6)
+@SAME_RUN
 @given(far_padded_cases())
 def test_chains_whose_stripes_see_only_padding_are_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator(slots=False)).check.passed

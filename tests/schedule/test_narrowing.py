@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.compute.reference import Array, requantized
@@ -19,7 +19,6 @@ MULTIPLIERS = st.one_of(
 )
 
 
-@settings(max_examples=400)
 @given(
     multiplier=MULTIPLIERS,
     shift=st.one_of(st.integers(-7, 0), st.integers(-24, 0)),
@@ -36,7 +35,6 @@ def test_narrowing_is_requantisation(
     np.testing.assert_array_equal(to_bytes(sums + offset, sequence), requantized(sums, how, "uint8"))
 
 
-@settings(max_examples=400)
 @given(
     multiplier=MULTIPLIERS,
     shift=st.one_of(st.integers(-7, 0), st.integers(-24, 0)),
@@ -50,7 +48,6 @@ def test_narrowing_to_halfwords_is_requantisation(multiplier: int, shift: int, r
     np.testing.assert_array_equal(to_halfwords(sums + offset, sequence), requantized(sums, how, "int16"))
 
 
-@settings(max_examples=400)
 @given(
     multiplier=MULTIPLIERS,
     shift=st.one_of(st.integers(-12, 0), st.integers(-24, 0)),

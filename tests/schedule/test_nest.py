@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import tvm
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_macs, vtcm_fit, work_usage
@@ -19,21 +19,20 @@ from hexconv.schedule import stream
 from hexconv.schedule.shares import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import one_in
+from tests.draws import SAME_RUN
 from tests.schedule.integer_chains import hvx_cases
 
-SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
 HALVE = Requantize(multiplier=131072, shift=-4)
 
 
 @pytest.mark.simulator
-@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(hvx_cases(), st.sampled_from(MOMENTS), st.integers(0, 1000))
 def test_any_plan_is_exact_whenever_its_copies_happen(case: Case, moment: str, seed: int) -> None:
     assert run_case(case, lower_case(case), Simulator(copies=Copies(moment, seed))).check.passed  # type: ignore[arg-type]
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(hvx_cases())
 def test_caches_bytes_and_products_of_any_plan_are_predicted(case: Case) -> None:
     """The sizes are TVM's: its compaction has seen the chain's own loops, and no kernel."""
@@ -42,7 +41,7 @@ def test_caches_bytes_and_products_of_any_plan_are_predicted(case: Case) -> None
     assert work_usage(case, count(lowered)).agrees
 
 
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(hvx_cases())
 def test_what_is_printed_parses_back(case: Case) -> None:
     lowered = lower_case(case)

@@ -19,7 +19,8 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.sweep.verdict import judge
-from tests.schedule.judged import check_on_hvx, drawn
+from tests.draws import SAME_RUN
+from tests.schedule.judged import check_on_hvx
 
 SEEN = {"multiplier": 1 << 30, "shift": -15, "saturates_at": 2**29}
 """A limit comes to a code of 8192, so that an output shows where its sum saturated."""
@@ -164,7 +165,7 @@ def saturating_cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@drawn(4)
+@SAME_RUN
 @given(saturating_cases())
 def test_a_few_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)
@@ -172,7 +173,7 @@ def test_a_few_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
 
 @pytest.mark.deep
 @pytest.mark.simulator
-@drawn(60)
+@SAME_RUN
 @given(saturating_cases())
 def test_many_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)

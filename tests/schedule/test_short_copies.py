@@ -1,7 +1,7 @@
 """Rows below 128 bytes are rows of one copy where one descriptor can hold them; the chains were drawn by the sweep."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.lower import lower_case
@@ -9,8 +9,8 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.sweep.verdict import short_copies
+from tests.draws import SAME_RUN
 from tests.lower.descriptors import groups_of
-from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
 
 HOW = 'requantize = { multiplier = 134217728, shift = -10, zero_point = 0, rounding = "up" }'
 PLAN = '[plan]\norder = "h_outer"\nbuffering = "double"\nkernel = "hvx"'
@@ -228,7 +228,7 @@ def narrow_ends(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(narrow_ends())
 def test_no_short_row_of_a_last_column_is_a_copy_of_its_own(case: Case) -> None:
     check(case)
@@ -262,7 +262,7 @@ def unpadded_strips(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@SAME_RUN
 @given(unpadded_strips())
 def test_rows_of_strips_without_padding_are_copied_whole(case: Case) -> None:
     """The last step's successor must not clamp columns: what is clamped is copied pixel by pixel."""

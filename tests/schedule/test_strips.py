@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, vtcm_fit, work_usage
@@ -19,9 +19,9 @@ from hexconv.spec.places import Storage
 from hexconv.spec.strips import strips_of, why_no_strips
 from hexconv.sweep.verdict import miscounts, short_copies
 from tests.deep import DEEP, one_in
+from tests.draws import RUN, SAME_LOWERED
 from tests.strategies import cases
 
-SIFTED = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 """Of drawn chains a third can keep columns: the others share none, or have one strip, or blocks that are not whole."""
 DTYPES: tuple[Dtype, ...] = ("uint8", "int8", "int16")
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
@@ -73,7 +73,7 @@ KEPT = {
 
 EACH = [(name, list(PLANS)[(place + 1) % 4]) for place, name in enumerate(CHAINS)]
 MOMENTS: tuple[Moment, ...] = ("late", "early")
-RUN = [(name, list(PLANS)[place % 3], MOMENTS[place % 2]) for place, name in enumerate(CHAINS)]
+RUNS = [(name, list(PLANS)[place % 3], MOMENTS[place % 2]) for place, name in enumerate(CHAINS)]
 """Each chain under some of the plans, by turns; those with a cache outside of VTCM are counted, not run."""
 
 
@@ -133,7 +133,7 @@ def test_rows_of_the_input_are_kept_where_a_later_stride_steps_over_rows(
 
 @DEEP
 @pytest.mark.simulator
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=SIFTED)
+@SAME_LOWERED
 @given(cases(DTYPES, kernels=("hvx",), channels=40), st.integers(1, 3), st.sampled_from(MOMENTS))
 def test_drawn_strips_that_keep_columns_are_exact(drawn: Case, w_split: int, copies: Moment) -> None:
     case = keeping(drawn, w_split)
@@ -143,7 +143,7 @@ def test_drawn_strips_that_keep_columns_are_exact(drawn: Case, w_split: int, cop
     assert run_case(case, lowered, Simulator(copies=Copies(copies), slots=False)).check.passed
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=SIFTED)
+@RUN
 @given(cases(DTYPES, kernels=("hvx",), channels=40), st.integers(1, 3))
 def test_drawn_strips_that_keep_columns_are_as_large_as_predicted(drawn: Case, w_split: int) -> None:
     case = keeping(drawn, w_split)
@@ -185,7 +185,7 @@ def test_what_is_kept_is_a_cache_of_all_rows() -> None:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "plan", "copies"), one_in(3, RUN))
+@pytest.mark.parametrize(("name", "plan", "copies"), one_in(3, RUNS))
 def test_strips_are_exact(name: str, plan: str, copies: Moment) -> None:
     case = Case(name, CHAINS[name], PLANS[plan])
     run = run_case(case, lower_case(case), Simulator(copies=Copies(copies), slots=False))

@@ -10,8 +10,9 @@ from hexconv.errors import HexconvError
 from hexconv.kernel.depthwise import goes_down
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS
+from tests.draws import SAME_RUN
 from tests.schedule.integer_chains import BYTES, ORDERS_AND_HALOS
-from tests.schedule.judged import check_on_hvx, drawn
+from tests.schedule.judged import check_on_hvx
 
 UP = Requantize(multiplier=1 << 30, shift=-8, rounding="up")
 ENDINGS = (
@@ -89,7 +90,7 @@ def tall_cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@drawn(4)
+@SAME_RUN
 @given(tall_cases())
 def test_a_few_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)
@@ -97,7 +98,7 @@ def test_a_few_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
 
 @pytest.mark.deep
 @pytest.mark.simulator
-@drawn(60)
+@SAME_RUN
 @given(tall_cases())
 def test_many_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, planned_work
@@ -12,6 +12,7 @@ from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed, plan_all
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
 THREE = Conv2d(out_channels=128, kernel=(3, 3))
@@ -57,7 +58,7 @@ NARROW = Chain(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@RUN
 @given(chains(), st.integers(0, 3))
 @example(NARROW, 0)
 def test_a_question_that_states_no_plan_counts_as_the_command_line_does(chain: Chain, above: int) -> None:
@@ -71,7 +72,7 @@ def test_a_question_that_states_no_plan_counts_as_the_command_line_does(chain: C
     assert (alone.best, alone.smallest) == (planned.found.best, planned.found.smallest)
 
 
-@settings(max_examples=25, deadline=None)
+@LOWERED
 @given(chains(), st.sampled_from(OBJECTIVES), st.floats(0, 1))
 def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: float) -> None:
     assume(is_supported(chain))
@@ -99,7 +100,7 @@ def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: 
         assert found.proof.over_bytes == min(better) - limit > 0
 
 
-@settings(max_examples=25, deadline=None)
+@LOWERED
 @given(chains())
 def test_the_front_is_every_plan_that_none_beats(chain: Chain) -> None:
     assume(is_supported(chain))

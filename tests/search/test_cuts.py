@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.report.words import plan_name
@@ -14,6 +14,7 @@ from hexconv.search.cuts import Cuts
 from hexconv.search.pieces import piece_of
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import DEEP
+from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
 PAGE = Path(__file__).parents[2] / "hexconv" / "docs" / "how-to" / "fit.md"
@@ -44,7 +45,7 @@ def cost(cuts: Cuts, objective: Objective) -> float | None:
     return getattr(cuts.best, names[objective]) if cuts.best else None
 
 
-@settings(max_examples=20, deadline=None)
+@LOWERED
 @given(chains(), st.sampled_from(("traffic", "latency", "footprint")), st.integers(13, 20))
 def test_no_cut_costs_less(chain: Chain, objective: Objective, log_limit: int) -> None:
     assume(is_supported(chain) and Space.of(chain, Plan()).size <= 400)
@@ -58,7 +59,7 @@ def test_no_cut_costs_less(chain: Chain, objective: Objective, log_limit: int) -
 
 
 @DEEP
-@settings(max_examples=15, deadline=None)
+@RUN
 @given(chains(), st.integers(14, 19))
 def test_less_traffic_needs_exactly_the_memory_that_is_said(chain: Chain, log_limit: int) -> None:
     assume(is_supported(chain) and Space.of(chain, Plan()).size <= 400)

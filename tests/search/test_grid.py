@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hexconv.analyze import planned_work, shared_allocations
 from hexconv.analyze.exact import integer_type
@@ -18,6 +18,7 @@ from hexconv.search.sharing import allocated_bytes
 from hexconv.search.sizes import cache_grids
 from hexconv.search.work import work_grid
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from tests.draws import LOWERED
 from tests.strategies import chains
 
 THREE = Conv2d(out_channels=128, kernel=(3, 3))
@@ -32,7 +33,7 @@ def footprint(chain: Chain, plan: Plan) -> int:
     return sum(granules_bytes(memory.bytes) for memory in shared_allocations(chain, plan))
 
 
-@settings(max_examples=40, deadline=None)
+@LOWERED
 @given(chains())
 def test_the_whole_grid_is_what_the_scalar_forms_say(chain: Chain) -> None:
     grid = grid_of(chain)

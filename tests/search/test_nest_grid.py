@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, planned_work
@@ -21,13 +21,14 @@ from hexconv.search.space import Strip
 from hexconv.search.strips import kinds_of_strips
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.places import STORAGES, Storage
+from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
 MOST_PLANS = 400
 HOW = Requantize(multiplier=1 << 30, shift=-9)
 
 
-@settings(max_examples=8, deadline=None)
+@RUN
 @given(
     chains(dtypes=("uint8", "int8", "int16")),
     st.sets(st.sampled_from(STORAGES), min_size=1, max_size=3),
@@ -45,7 +46,7 @@ def test_every_plan_has_the_figures_of_its_closed_form(chain: Chain, places: set
         assert (nest_footprint(chain, part) == columns[0]).all()
 
 
-@settings(max_examples=25, deadline=None)
+@LOWERED
 @given(chains(dtypes=("uint8", "int8", "int16")), st.sampled_from(STORAGES), st.integers(1, 3), st.randoms())
 def test_plans_in_strips_have_the_figures_of_their_closed_form(
     chain: Chain, storage: Storage, threads: int, random: Random

@@ -6,7 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, planned_work
@@ -19,6 +19,7 @@ from hexconv.search.strips import kinds_of_strips, least_bytes
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import ColumnHalo
 from hexconv.spec.strips import strip_count, why_no_strips
+from tests.draws import RUN
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=3)
 VALID = Conv2d(out_channels=8, kernel=(3, 3), requantize=HOW)
@@ -58,7 +59,7 @@ def test_the_grid_has_the_figures_of_single_plans(name: str, storage: str) -> No
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@settings(max_examples=4, deadline=None)
+@RUN
 @given(st.integers(10, 20), st.sampled_from((0, 2048, 6144)))
 def test_no_plan_of_any_width_moves_less(name: str, log_limit: int, more: int) -> None:
     chain, limit = CHAINS[name], (1 << log_limit) + more

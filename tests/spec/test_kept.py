@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.errors import InputError
@@ -75,7 +75,6 @@ def _is_known(chain: Chain, strips: Strips, rows: list[list[bool]], tensor: int,
     return all(rows[-1][x * conv.stride[1] + tap * conv.dilation[1]] for tap in range(conv.kernel[1]))
 
 
-@settings(max_examples=300, deadline=None)
 @given(chains(), st.integers(1, 4))
 def test_strips_make_every_column_of_the_output_and_no_fewer_would(chain: Chain, w_split: int) -> None:
     strips = kept(chain, w_split)
@@ -86,7 +85,6 @@ def test_strips_make_every_column_of_the_output_and_no_fewer_would(chain: Chain,
         assert not all(known_outputs(chain, strips, strips.count - 1))
 
 
-@settings(max_examples=200, deadline=None)
 @given(chains(), st.integers(1, 4))
 def test_strips_share_no_column(chain: Chain, w_split: int) -> None:
     strips = kept(chain, w_split)

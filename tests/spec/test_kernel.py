@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.cli.app import exit_code
@@ -73,7 +73,6 @@ def expected(chain: Chain, index: int, plan: Plan | None, target: str) -> str:
     return "hvx" if meant <= OBEYED_BY_HVX else "plain"
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(CHAINS)), st.none() | plans(), st.sampled_from(TARGETS))
 def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan | None, target: Target) -> None:
     chain = CHAINS[dtype]
@@ -84,7 +83,6 @@ def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan | None, t
         assert (choice.why == "as asked") == (choice.used == choice.asked)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(sorted(CHAINS)),
     st.none() | plans(),
@@ -120,7 +118,6 @@ def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: Kernel | None, knob
         Plan(kernel=kernel, **{knob: STATED[knob]})
 
 
-@settings(max_examples=200, deadline=None)
 @given(plans(), plans())
 def test_names_tell_plans_apart_by_knobs_that_act(one: Plan, other: Plan) -> None:
     """But for whose VTCM it is where no cache lies in it."""

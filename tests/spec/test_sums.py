@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tvm import tirx
 from tvm.sym import Analyzer
@@ -204,7 +204,6 @@ def summed(chain: Chain, kernel: Arithmetic, totals: Array, held: Array, bias: i
 KERNELS = st.sampled_from(("plain", "hvx"))
 
 
-@settings(max_examples=300, deadline=None)
 @given(convs_of_integers(), KERNELS)
 def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain, kernel: Arithmetic) -> None:
     [conv] = chain.conv
@@ -233,7 +232,6 @@ def one_code_beside_the_zero_point() -> Chain:
     return Chain(input=(1, 1, 1, 1), dtype="uint8", filter_dtype="int8", conv=(conv,))
 
 
-@settings(max_examples=300, deadline=None)
 @given(convs_of_integers(), KERNELS)
 @example(one_code_beside_the_zero_point(), "plain")
 def test_what_is_accepted_is_requantised_as_defined_even_at_the_ends(chain: Chain, kernel: Arithmetic) -> None:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import onnx
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.model import import_model
@@ -19,11 +19,10 @@ from hexconv.verify.judge import witnessed
 from hexconv.verify.network import Member, inner_tensors, judged, members_of
 from hexconv.verify.runtime import Whole
 from hexconv.verify.verdict import ConvVerdict
+from tests.draws import RUN
 from tests.verify.drawn import networks
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
-
-DRAWS = settings(max_examples=12, deadline=None)
 
 
 class Network:
@@ -45,7 +44,7 @@ class Network:
         return [conv for one in members for conv in judged(self.imported.graph, self.whole, one, found or self.found)]
 
 
-@DRAWS
+@RUN
 @given(networks())
 def test_a_right_network_holds(model: onnx.ModelProto) -> None:
     verdicts = Network(model).verdicts()
@@ -54,7 +53,7 @@ def test_a_right_network_holds(model: onnx.ModelProto) -> None:
     assert all({"definition", "ONNX Runtime"} <= {one.rule for one in conv.comparisons} for conv in verdicts)
 
 
-@DRAWS
+@RUN
 @given(networks(), st.integers(0, 2**16))
 def test_one_wrong_weight_differs_from_its_definition_in_its_conv_alone(model: onnx.ModelProto, drawn: int) -> None:
     net = Network(model)
@@ -83,7 +82,7 @@ def is_read(net: Network, unit: Unit, at: tuple[np.intp, ...]) -> bool:
     return bool(np.any(inside & (read != 0)))
 
 
-@DRAWS
+@RUN
 @given(networks(), st.integers(0, 2**16), st.sampled_from([-1, 1]))
 def test_one_element_of_onnx_runtime_that_no_rounding_explains_differs(
     model: onnx.ModelProto, drawn: int, by: int
@@ -105,7 +104,7 @@ def test_one_element_of_onnx_runtime_that_no_rounding_explains_differs(
     assert (verdict.answer, verdict.fused) == ("holds", 1)
 
 
-@DRAWS
+@RUN
 @given(networks())
 def test_the_error_of_float32_leaves_one_code_but_for_ties(model: onnx.ModelProto) -> None:
     net = Network(model)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tvm import tirx
 from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
@@ -25,6 +25,7 @@ from hexconv.run.simulator.image import laid_out
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.structures import HEADER
 from hexconv.written import temporary_folder
+from tests.draws import RUN
 
 pytestmark = pytest.mark.simulator
 
@@ -166,7 +167,7 @@ def test_a_wrong_kernel_is_named_and_the_next_run_is_unharmed(kernel: tirx.PrimF
 
 
 @given(st.integers(0, HEADER.itemsize // 4 - 1), st.sampled_from([1, 40, 5000]), st.sampled_from([0, 1, 77, -1]))
-@settings(max_examples=12, deadline=None)
+@RUN
 @example(HEADER.fields["complaint"][1] // 4 + 1, 1, 7)
 @example(HEADER.fields["copies"][1] // 4 + 2, 1, 99)
 def test_a_kernel_that_writes_over_the_header_fails_or_does_no_harm(first: int, count: int, value: int) -> None:
