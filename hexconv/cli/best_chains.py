@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hexconv.cli.best_weights import weights_files
-from hexconv.cli.cases import MANIFEST, Batch, print_json, say_fallback, utf8
+from hexconv.cli.cases import Batch, network_of, print_json, say_fallback, utf8
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
-from hexconv.model import Manifest
+from hexconv.model import MANIFEST, Manifest
 from hexconv.report import (
     answer_table,
     bound_lines,
@@ -99,6 +99,7 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         network = _raced(network, asked.seconds)
     for answer in network.planned:
         say_fallback(answer.name, answer.kernels)
+    batch.say_notes()
     if asked.plot:
         _plot(network, asked.plot)
     written = _write(network, batch, asked.output) if asked.output else []
@@ -107,7 +108,7 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         rows = [{**asdict(check), "holds": check.holds} for check in checks]
         print_json({**network_row(network), "verified": rows, "files": [str(path) for path in written]})
     else:
-        _print(network, checks, written, _is_folder(paths), asked)
+        _print(network, checks, written, asked)
     for line in _undone(network, checks):
         batch.tell(line)
     if network.refused:
@@ -125,15 +126,11 @@ def _undone(network: PlannedNetwork, checks: Sequence[Verified]) -> Iterator[str
             yield f"{check.case}: not verified on {run.target}: {run.said}"
 
 
-def _is_folder(paths: Sequence[Path]) -> bool:
-    return len(paths) == 1 and paths[0].is_dir()
-
-
 def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | None]:
-    """The chains of case files; for a folder with a manifest, the chains that the manifest names, in its order."""
-    if _is_folder(paths) and (paths[0] / MANIFEST).exists():
-        known = Manifest.load(paths[0])
-        return Batch.of([paths[0] / f"{chain.case}.toml" for chain in known.chain], target), known
+    """The chains of case files; of a network, those that its manifest names, in its order."""
+    if named := network_of(paths):
+        known, files = named
+        return Batch.of(files, target), known
     return Batch.of(paths, target), None
 
 
@@ -194,11 +191,9 @@ def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
     return [verify(winner, seconds) for winner in counted(winners, "verifying", lambda winner: winner.case.name)]
 
 
-def _print(
-    network: PlannedNetwork, checks: Sequence[Verified], written: Sequence[Path], is_folder: bool, asked: Asked
-) -> None:
+def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Sequence[Path], asked: Asked) -> None:
     """Print the whole result for people."""
-    if is_folder or len(network.planned) + len(network.refused) > 1:
+    if network.manifest or len(network.planned) + len(network.refused) > 1:
         show(network_table(network), asked.is_wide, SPARE_OF_NETWORKS)
         _lines(network_lines(network))
     else:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hexconv.cli.build_cases import Code, size_text
-from hexconv.cli.cases import print_json, say_fallback
+from hexconv.cli.cases import print_json, say_fallback, say_notes
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
@@ -13,6 +13,7 @@ from hexconv.cli.shapes import stated_shapes
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.network.texts import MANIFEST
 from hexconv.report.units import counted
 from hexconv.spec import Plan
 from hexconv.spec.objective import Objective
@@ -75,6 +76,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
         built = build_network(paths[0], folder, wanted)
     for name, kernels in built.kernels.items():
         say_fallback(name, kernels)
+    say_notes(built.model, built.differences, folder / MANIFEST)
     if json:
         print_json(built)
     else:

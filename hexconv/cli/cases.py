@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 from hexconv.cli.interrupted import signals
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
+from hexconv.model import MANIFEST, Manifest
+from hexconv.report.units import counted as counted_of
 from hexconv.run.given import bounded
 from hexconv.spec import Case, KernelChoice, Target
 from hexconv.spec.kernel import kernel_words
 from hexconv.written import write_file
 
-MANIFEST = "network.toml"
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
 Result = TypeVar("Result")
 
@@ -38,7 +39,8 @@ class Batch:
         """Read all case files before anything is done with one.
 
         Args:
-            paths: files; folders, which stand for all of their case files; or patterns, such as `schedules/*.toml`.
+            paths: files; folders, which stand for all of their case files; or patterns, such as `schedules/*.toml`. A
+                `network.toml` stands for its folder where no case file is named beside it.
             target: choose kernels for Hexagon, or for this machine (llvm).
 
         Raises:
@@ -47,7 +49,7 @@ class Batch:
         batch, names = cls([]), dict[str, Path]()
         files = case_files(paths, batch)
         if len(files) == 1 and not batch.refused:
-            batch.sources = [(files[0], _loaded(files[0], target))]
+            batch.sources = [(files[0], Case.load(files[0], target))]
             return batch
         for path in files:
             with batch.telling():
@@ -56,7 +58,7 @@ class Batch:
                     raise InputError(
                         str(path), f"a second file of this name, after {other}", "files of different names"
                     )
-                batch.sources.append((path, _loaded(path, target)))
+                batch.sources.append((path, Case.load(path, target)))
         return batch
 
     @property
@@ -65,9 +67,17 @@ class Batch:
         return [case for _, case in self.sources]
 
     def say_fallbacks(self) -> None:
-        """Print a line for each case that gets another kernel than it asks for."""
+        """Print a line for each case that gets another kernel than it asks for, and for the notes of their import."""
         for case in self.cases:
             say_fallback(case.name, case.kernels)
+        self.say_notes()
+
+    def say_notes(self) -> None:
+        """Print a line for each import whose cases these are, if it notes where they differ from the model."""
+        for folder in dict.fromkeys(path.parent for path, _ in self.sources):
+            with suppress(InputError):  # a folder without a manifest, or with one that these cases don't need
+                known = Manifest.load(folder)
+                say_notes(known.model, known.differences, folder / MANIFEST)
 
     def each(self, doing: str, work: Callable[[Case], Result]) -> Iterator[tuple[Case, Result]]:
         """Yield each case with the result of its work, and show a bar; a case that can't be done is printed in a line.
@@ -121,14 +131,6 @@ class Batch:
         return 2 if self.refused else int(not holds)
 
 
-def _loaded(path: Path, target: Target) -> Case:
-    """Read a case and choose its kernels for a target."""
-    if path.name == MANIFEST and path.is_file():
-        what = f"{path} lists the chains of a network, and is no case"
-        raise InputError.because(what, f"name its folder: {path.parent}")
-    return Case.load(path, target)
-
-
 def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
     """Return the files that paths, folders and patterns name, each once.
 
@@ -140,32 +142,69 @@ def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if len(paths) == 1:
-            return list(_files_of(path))
+            found = _files_of(path)
+            continue
         with batch.telling():
             found += _files_of(path)
-    return list(dict.fromkeys(found))
+    cases = [path for path in found if path.name != MANIFEST]
+    return list(dict.fromkeys(cases or (case for path in found for case in _files_of(path.parent))))
 
 
-def _files_of(path: Path) -> Iterable[Path]:
-    """Return the case files that one path names."""
+def network_of(paths: Sequence[Path]) -> tuple[Manifest, list[Path]] | None:
+    """Return the manifest and the case files of a network that paths name, in its order; None if they name cases.
+
+    It is named by its folder, by its `network.toml`, or by that and the case files of all of its chains.
+
+    Raises:
+        InputError: the manifest can't be used, or has no chain.
+    """
+    given = [file for path in paths for file in (_matches(path) or [path])]
+    folders = {file if file.is_dir() else file.parent for file in given if file.is_dir() or file.name == MANIFEST}
+    cases = {file for file in given if not file.is_dir() and file.name != MANIFEST}
+    if len(folders) != 1 or not ((folder := folders.pop()) / MANIFEST).exists():
+        return None
+    known = Manifest.load(folder)
+    files = [folder / f"{chain.case}.toml" for chain in known.chain]
+    if not files:
+        raise _no_chain(folder, known)
+    return (known, files) if cases in (set(), set(files)) else None
+
+
+def _no_chain(folder: Path, known: Manifest) -> InputError:
+    """Say that a network has no chain, with the reason of its first conv."""
+    why, change = "it has no conv", "import a model with convs"
+    if known.not_taken:
+        first, convs = known.not_taken[0], counted_of(len(known.not_taken), "conv")
+        why = f"{convs} in none, such as {first.node}: {first.reason}"
+        change = "change the model, and import it again"
+    return InputError.because(f"{folder / MANIFEST}: {known.model} has no chain: {why}", change)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the case files that one path names, and manifests that it names as files."""
     if path.is_dir():
         inside = [file for file in sorted(path.glob("*.toml")) if file.name != MANIFEST]
+        if not inside and (path / MANIFEST).exists():
+            raise _no_chain(path, Manifest.load(path))
         if not inside:
             raise InputError.because(f"{path}: this folder has no case file", "name a folder of TOML case files")
         return inside
-    if (magic := [bool(set(part) & set("*?[")) for part in path.parts]) and any(magic) and not path.exists():
-        first = magic.index(True)
-        matching = _matching(Path(*path.parts[:first]), "/".join(path.parts[first:]))
-        if not matching:
-            raise InputError.because(f"{path}: no file matches this pattern", "try one such as '*.toml'")
-        return [file for match in matching for file in _files_of(match)]
-    return [path]
+    matching = _matches(path)
+    if matching is None:
+        return [path]
+    if not matching:
+        raise InputError.because(f"{path}: no file matches this pattern", "try one such as '*.toml'")
+    return [file for match in matching for file in _files_of(match)]
 
 
-def _matching(folder: Path, pattern: str) -> list[Path]:
-    """The files below a folder that match a pattern, but for manifests; none where Python refuses the pattern."""
+def _matches(path: Path) -> list[Path] | None:
+    """Return the files that a pattern matches, none where Python refuses the pattern; None for a path without one."""
+    magic = [bool(set(part) & set("*?[")) for part in path.parts]
+    if not any(magic) or path.exists():
+        return None
+    first = magic.index(True)
     try:
-        return sorted(file for file in folder.glob(pattern) if file.name != MANIFEST)
+        return sorted(Path(*path.parts[:first]).glob("/".join(path.parts[first:])))
     except ValueError:  # before Python 3.13, `**` beside other characters
         return []
 
@@ -174,6 +213,13 @@ def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
     """Print a line if a chain gets another kernel than was asked for, or if scalar code computes it on Hexagon."""
     if any(choice.is_fallback or choice.cost for choice in kernels):
         print(f"hexconv: {one_line(name)}: kernel {one_line(kernel_words(kernels, costs=True))}", file=sys.stderr)
+
+
+def say_notes(model: str, differences: Sequence[str], where: Path) -> None:
+    """Print a line if an import notes convs that differ from the model."""
+    if differences:
+        notes = counted_of(len(differences), "note")
+        print(f"hexconv: {one_line(model)}: {notes} on convs that differ from the model: {where}", file=sys.stderr)
 
 
 def with_weights(case: Case, weights: dict[str, Any] | None) -> Case:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hexconv.cli.cases import MANIFEST, Batch, print_json, write_text
+from hexconv.cli.cases import Batch, network_of, print_json, write_text
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.errors import InputError
@@ -60,13 +60,12 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     if asked.run and asked.target != "hexagon":
         what = f"--run shows the simulator's runs, and the target is {asked.target}"
         raise InputError.because(what, "give --target hexagon, or leave --run out")
-    known = _manifest(paths)
+    known, named = network_of(paths) or (None, paths or _all_cases())
     if known is None and asked.vtcm is not None:
         what = "--vtcm is for the folder of a network, and case files were given"
         raise InputError.because(
             what, "name one folder that hexconv import wrote, or leave it out: cases state their plans"
         )
-    named = [paths[0] / f"{chain.case}.toml" for chain in known.chain] if known else paths or _all_cases()
     batch = Batch.of(named, asked.target)
     batch.say_fallbacks()
     if not batch.sources:
@@ -89,12 +88,6 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
 def network_name(known: Manifest, paths: Sequence[Path]) -> str:
     """Return the name of a network: that of its model, or else of its folder."""
     return known.model or paths[0].name
-
-
-def _manifest(paths: Sequence[Path]) -> Manifest | None:
-    """Return the manifest of the folder, if a single folder with a manifest is named."""
-    is_network = len(paths) == 1 and (paths[0] / MANIFEST).exists()
-    return Manifest.load(paths[0]) if is_network else None
 
 
 def _all_cases() -> list[Path]:

@@ -9,6 +9,7 @@ import tomli_w
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from hexconv.model.requantize import ROUNDING
 from hexconv.spec import Case
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.fields import STRICT
@@ -106,6 +107,11 @@ class Manifest:
     def operators_bytes(self) -> int:
         """The bytes that a call reads and writes outside of chains."""
         return sum(entry.moved_bytes for entry in self.operator)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """The notes but for the one on how every conv rounds."""
+        return tuple(note for note in self.notes if note != ROUNDING)
 
     @property
     def taken(self) -> int:

@@ -4,6 +4,8 @@ from hexconv.model.graph import Graph, Node
 
 RELABELS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 """Operators that give a tensor another shape, with the same elements in the same order."""
+VIEWS = ("Identity", "Dropout", *RELABELS)
+"""Operators whose result lies in memory as their first input does, at inference."""
 
 
 def passes(graph: Graph, node: Node) -> bool:

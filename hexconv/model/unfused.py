@@ -24,9 +24,10 @@ import numpy as np
 from hexconv.model.chains import CLAMPS, Run
 from hexconv.model.graph import Graph, Node
 from hexconv.model.manifest import OperatorEntry
+from hexconv.model.passing import VIEWS
 
-VIEWS = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "DequantizeLinear")
 DEQUANTIZE, QUANTIZE = "DequantizeLinear", "QuantizeLinear"
+MOVING_NOTHING = (*VIEWS, DEQUANTIZE)
 SHOWN_OPERATORS = 6
 
 
@@ -81,7 +82,7 @@ class _Account:
 
     def _is_view(self, node: Node) -> bool:
         """Whether a node moves nothing; one that makes floats for the caller writes them."""
-        return node.op in VIEWS and not (node.op == DEQUANTIZE and node.outputs[0] in self.graph.outputs)
+        return node.op in MOVING_NOTHING and not (node.op == DEQUANTIZE and node.outputs[0] in self.graph.outputs)
 
     def _epilogue(self, tensor: str) -> Iterator[Node]:
         """Yield the nodes that run inside of the operator that makes a tensor, up to the QuantizeLinear."""
@@ -91,7 +92,7 @@ class _Account:
             if reader.op == QUANTIZE:
                 yield from found
                 return
-            if reader.op not in (*CLAMPS, *VIEWS) or reader.op == DEQUANTIZE:
+            if reader.op not in (*CLAMPS, *VIEWS):
                 return
             tensor = reader.outputs[0]
 
@@ -112,7 +113,7 @@ class _Account:
 
     def _read(self, tensor: str) -> str:
         """The tensor that lies in memory where a node reads this one."""
-        while (maker := self.graph.maker(tensor)) and maker.op in VIEWS:
+        while (maker := self.graph.maker(tensor)) and maker.op in MOVING_NOTHING:
             tensor = maker.inputs[0]
         return tensor
 

@@ -70,6 +70,7 @@ class BuiltNetwork:
         scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
         library_bytes: the size of all code and weights.
         threads: the number of threads of the chain that uses the most.
+        differences: where its chains differ from the model, and by how much.
     """
 
     name: str
@@ -88,6 +89,7 @@ class BuiltNetwork:
     scratch_bytes: int
     library_bytes: int
     threads: int
+    differences: tuple[str, ...] = ()
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:

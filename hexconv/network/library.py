@@ -1,7 +1,7 @@
 """Build a network as a folder of C: compiled chains, `network.c` that calls them, and operators to start from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefile
@@ -66,7 +66,8 @@ def read_network(path: Path, wanted: Wanted) -> Program:
     stored = {tensor.name for tensor in graph.initializer}
     inputs = [value.name for value in graph.input if value.name not in stored]
     reading = Reading(imported.graph, members, path.name)
-    return reading.read(inputs, [value.name for value in graph.output], TABLE)
+    program = reading.read(inputs, [value.name for value in graph.output], TABLE)
+    return replace(program, differences=imported.network.differences)
 
 
 def _question(wanted: Wanted) -> Question:
@@ -168,4 +169,5 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         scratch_bytes=compiled.scratch_bytes,
         library_bytes=compiled.library_bytes,
         threads=max((chain.built.threads for chain in compiled.chains), default=1),
+        differences=compiled.program.differences,
     )

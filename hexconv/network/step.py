@@ -172,12 +172,14 @@ class Program:
         inputs: its inputs, in the model's order.
         outputs: its outputs, in the model's order.
         constants: the arrays that operators read besides tensors, by name.
+        differences: where its chains differ from the model, and by how much.
     """
 
     steps: tuple[Step, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     constants: Constants = field(repr=False)
+    differences: tuple[str, ...] = ()
 
     @property
     def calls(self) -> tuple[Call, ...]:

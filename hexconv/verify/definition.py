@@ -25,6 +25,7 @@ from hexconv.model.constants import Array
 from hexconv.model.contributed import as_standard
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import SAME_SCALE, TABLES
+from hexconv.model.passing import VIEWS
 from hexconv.model.quantised import quantised, quantised_filter
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
@@ -35,8 +36,7 @@ ROUNDINGS = 8
 """How many units in the last place one operator of float32 may be off by, inside and outside."""
 TIE = 1e-9
 """A quotient this near to a half, relatively, is one: float64 computed it."""
-MOVING = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Pad", "Cast")
-MOVES = frozenset((*MOVING, "Relu", "Clip", "Max", "Min", "Neg", "Abs"))
+MOVES = frozenset((*VIEWS, "Transpose", "Pad", "Cast", "Relu", "Clip", "Max", "Min", "Neg", "Abs"))
 """Operators that round nothing."""
 
 

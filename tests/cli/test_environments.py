@@ -18,7 +18,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from hexconv.cli.app import exit_code
+from hexconv.cli.cases import Batch, network_of
 from hexconv.cli.commands import COMMANDS
+from hexconv.model import ChainEntry, Manifest, NotTaken
+from hexconv.model.requantize import ROUNDING
 
 GOOD = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 2\n[plan]\n"
 HUGE = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 2\nkernel = 1000\npadding = 1000\n[plan]\n"
@@ -324,11 +327,37 @@ def test_a_bad_file_hides_no_good_one(command: str, one_bad_of_many: Path, capsy
     assert all(name in shown for name in ("good", "other"))
 
 
-def test_a_pattern_leaves_out_the_list_of_chains_and_naming_it_says_what_to_name(
+def test_the_manifest_of_a_network_is_no_case_beside_others_and_stands_for_its_folder_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "one.toml").write_text("[chain]\ninput = [1, 8, 8, 4]\nconv = [{ out_channels = 2 }]\n")
-    (tmp_path / "network.toml").write_text('model = "a.onnx"\n')
-    assert exit_code(["cache", str(tmp_path / "*.toml")]) == 0
-    assert exit_code(["cache", str(tmp_path / "network.toml")]) == 2
-    assert f"lists the chains of a network, and is no case; name its folder: {tmp_path}\n" in capsys.readouterr().err
+    chain = "[chain]\ninput = [1, 8, 8, 4]\nconv = [{ out_channels = 2 }]\n"
+    entry = {"convs": ("c",), "input": "x", "output": "y", "ended_by": "output", "reason": "it is given back"}
+    names = ["two", "one", "unlisted"]
+    for name in names:
+        (tmp_path / f"{name}.toml").write_text(chain)
+    chains = tuple(ChainEntry(case=name, **entry) for name in names[:2])
+    manifest = Manifest(model="a.onnx", notes=(ROUNDING, "two: off", "one: off"), chain=chains)
+    (tmp_path / "network.toml").write_text(manifest.to_toml())
+    every, alone = sorted(tmp_path.glob("*.toml")), [tmp_path / "network.toml"]
+    for paths in (every, [tmp_path / "*.toml"], [tmp_path], alone):
+        assert [case.name for case in Batch.of(paths, "llvm").cases] == sorted(names)
+    listed = [*alone, *(tmp_path / f"{name}.toml" for name in names[:2])]
+    for paths in (listed, alone, [tmp_path]):
+        assert network_of(paths) == (manifest, [tmp_path / f"{name}.toml" for name in names[:2]])
+    assert network_of(every) is None
+    note = f"hexconv: a.onnx: 2 notes on convs that differ from the model: {tmp_path}/network.toml\n"
+    for command in ("cache", "run", "tir", "best"):
+        assert exit_code([command, *map(str, every), "--json"]) == 0
+        assert capsys.readouterr().err == note
+
+
+@pytest.mark.parametrize("command", ["best", "run", "cache"])
+def test_a_network_without_a_chain_says_so_and_why(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for left_out, why in ((), "it has no conv"), ((("c", "open sizes"),), "1 conv in none, such as c: open sizes"):
+        convs = tuple(NotTaken(node=node, op="Conv", reason=reason) for node, reason in left_out)
+        (tmp_path / "network.toml").write_text(Manifest(model="a.onnx", not_taken=convs).to_toml())
+        for path in (tmp_path, tmp_path / "network.toml"):
+            assert exit_code([command, str(path)]) == 2
+            assert f"{tmp_path}/network.toml: a.onnx has no chain: {why}; " in capsys.readouterr().err
