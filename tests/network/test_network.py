@@ -43,6 +43,7 @@ from tests.build.test_build import (
 )
 from tests.deep import DEEP
 from tests.model.builder import Builder
+from tests.model.quantised import Quantised
 from tests.network.models import OPERATORS, all_operators, saved
 from tests.verify.networks import Network, residual
 
@@ -288,10 +289,22 @@ def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFix
     said = json.loads(capsys.readouterr().out)
     assert said["name"] == "small"
     assert said["operators"] == ["add", "convert", "global_average_pool", "matmul"]
+    assert said["differences"] == []
     for wrong in (["--weights", "w.npz"], ["--random"], [str(small)], ["--isa", "v1"]):
         assert exit_code(["build", str(small), "-o", out, *wrong]) == 2
     assert exit_code(["build", "schedules/3x3.toml", "-o", out, "--vtcm", "1MiB"]) == 2
     assert capsys.readouterr().err.count("\n") == 5
+
+
+def test_a_build_says_how_many_notes_its_import_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = Quantised("coarse", (1, 8, 5, 5), "uint8")
+    codes = net.quantize(net.qdq("image", (4, 8, 1, 1), 128, "float32"), 0.5, 0)
+    onnx.save(net.model(codes), tmp_path / "coarse.onnx")
+    assert exit_code(["build", str(tmp_path / "coarse.onnx"), "-o", str(tmp_path / "lib"), "--target", "llvm"]) == 0
+    where = tmp_path / "lib" / "network.json"
+    assert f"coarse.onnx: 1 note on convs that differ from the model: {where}\n" in capsys.readouterr().err
+    [note] = json.loads(where.read_text())["differences"]
+    assert "biases that are floats" in note
 
 
 def test_a_model_of_open_size_is_refused(tmp_path: Path) -> None:
