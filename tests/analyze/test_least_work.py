@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
+from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import macs_per_output
 from hexconv.compute import reference
 from hexconv.lower import lower_case
@@ -149,7 +150,11 @@ def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
 
 @given(chains(), st.integers(1, 3), st.integers(1, 3))
 def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, h_split: int) -> None:
-    """Every knob, turned alone, moves and multiplies no more than before; all together compute no output twice."""
+    """Every knob, turned alone, moves and multiplies no more than before; all together compute no output twice.
+
+    A ring may load rows that a stripe of padding alone steps over, but none twice.
+    """
+    once = {"input": prod(chain.input) * DTYPE_BYTES[chain.dtype]}
     plans = [
         Plan(kernel="plain", k_split=k_split, h_split=h_split),
         Plan(kernel="plain", k_split=k_split, h_split=h_split, order="h_outer"),
@@ -158,7 +163,8 @@ def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, 
     ]
     works = [planned_work(chain, plan) for plan in plans]
     for before, after in pairwise(works):
-        assert all(after.traffic_bytes[name] <= before.traffic_bytes[name] for name in after.traffic_bytes)
+        for name, moved_bytes in after.traffic_bytes.items():
+            assert moved_bytes <= max(before.traffic_bytes[name], once.get(name, 0))
         assert all(after.macs[name] <= before.macs[name] for name in after.macs)
     for index, shape in enumerate(chain.shapes[1:]):
         assert works[-1].macs[f"conv{index + 1}"] <= prod(shape) * macs_per_output(chain, index)
