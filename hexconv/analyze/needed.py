@@ -7,7 +7,8 @@ read. Rows and columns are independent of each other: a list of each per tensor 
 its channels are: the groups of a conv read all channels of its source together.
 
 Traffic. Every element of the input that is read counts once, and so does every element of the packed output. A tap of a
-filter counts if it meets a logical pixel, and not only padding, from any pixel that is read.
+filter counts if it meets a logical pixel, and not only padding, from any pixel that is read. Biases, vectors of
+multipliers, shifts and slopes, and tables count once, as they are given.
 
 MACs. Every pixel of a conv's output that is read counts once, with its K output channels of C x kernel products each.
 Products with padding count like any other: every kernel multiplies them.
@@ -23,6 +24,7 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.kernel import output_layout
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.names import conv_name, filter_name
+from hexconv.spec.vectors import vectors_bytes
 
 Indices = NDArray[np.int64]
 
@@ -32,7 +34,7 @@ class Work:
     """What is moved and what is computed: bytes between memory and caches, and multiply-accumulates.
 
     Attributes:
-        traffic_bytes: the bytes by tensor: `input`, `filter1`, ... are read, `output` is written.
+        traffic_bytes: the bytes by tensor: `input`, `filter1`, `bias1`, ... are read, `output` is written.
         macs: the multiply-accumulates by conv: `conv1`, ...
     """
 
@@ -67,7 +69,7 @@ def needed_work(chain: Chain) -> Work:
         rows, columns = down.indices, across.indices
         traffic[filter_name(index + 1)] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * filter_bytes
     traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * DTYPE_BYTES[chain.dtype]
-    return Work(dict(reversed(traffic.items())), dict(reversed(macs.items())))
+    return Work(dict(reversed(traffic.items())) | vectors_bytes(chain), dict(reversed(macs.items())))
 
 
 def needed_macs(chain: Chain) -> int:

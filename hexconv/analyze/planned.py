@@ -16,6 +16,7 @@ from hexconv.analyze.traffic import plain_touched, plain_work
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
 from hexconv.spec.places import MIXED
+from hexconv.spec.vectors import vectors_bytes
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,13 @@ class Planned:
 
     @cached_property
     def work(self) -> Work:
-        """All bytes moved and all MACs done; if some caches lie in VTCM, also the traffic of those outside."""
+        """All bytes moved and all MACs done, by the nest; and what a call reads beside: biases, vectors and tables."""
+        nest = self.nest_work
+        return replace(nest, traffic_bytes=nest.traffic_bytes | vectors_bytes(self.chain))
+
+    @cached_property
+    def nest_work(self) -> Work:
+        """All bytes that caches move and all MACs; if some caches lie in VTCM, also the traffic of those outside."""
         work = self._copied
         if self.plan.storage not in MIXED:
             return work

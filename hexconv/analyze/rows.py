@@ -11,7 +11,8 @@ has 4 bytes of a row of a window, whatever their taps, and additions sum windows
 of a source, except by scalar code: HVX kernels load offsets that are laid out before a run.
 
 Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
-makes anything, or once for all threads if it is resident; and the packed output once. Biases are left out.
+makes anything, or once for all threads if it is resident; and the packed output once. Biases, vectors and tables go
+through no cache; `hexconv.analyze.planned` counts them once a call.
 """
 
 from dataclasses import dataclass

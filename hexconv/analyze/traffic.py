@@ -12,7 +12,7 @@ Output. Every element of the packed output is written once, its fringe included.
 
 MACs. Each step computes the logical outputs of its slabs; padding that they read is multiplied like anything else.
 
-A vector of biases goes through no cache and is left out.
+Biases, vectors and tables go through no cache; `hexconv.analyze.planned` counts them once a call.
 
 Outside of VTCM, what the kernel does in a cache is traffic, too. It reads an element of the source and of the filter
 for each multiply-accumulate, and writes all of each block that it makes; where its sums are its results, it reads and

@@ -7,6 +7,7 @@ from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned
 from hexconv.lower.counting import Counts
 from hexconv.spec import Case
+from hexconv.spec.vectors import vectors_bytes
 
 
 @dataclass(frozen=True)
@@ -14,9 +15,10 @@ class TrafficUsage:
     """The bytes of one tensor that are copied between memory and caches, or that kernels access outside of VTCM.
 
     Attributes:
-        name: `input`, `filter1`, ..., `output`; or the name of a cache outside of VTCM.
-        direction: `in` to a cache, `out` of one, or `outside` for accesses to a cache outside of VTCM.
-        bytes: the bytes that are counted in the lowered module.
+        name: `input`, `filter1`, ..., `output`; `bias1`, `multiplier1`, `table1`, ..., which go through no cache and
+            count once; or the name of a cache outside of VTCM.
+        direction: `in` to a cache or kernel, `out` of one, or `outside` for accesses to a cache outside of VTCM.
+        bytes: the bytes that are counted in the lowered module; of what no cache stages, its size.
         predicted_bytes: the bytes that the closed form predicts.
         needed_bytes: the lower bound: every element that is needed, once.
         copies_in_flight: the most copies under way at once, counted in the lowered module.
@@ -91,14 +93,14 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
     traffic = tuple(
         TrafficUsage(
             name=name,
-            direction=_direction(name) if name in in_flight else "outside",
+            direction=_direction(name) if name in needed.traffic_bytes else "outside",
             bytes=counted,
             predicted_bytes=planned.work.traffic_bytes.get(name, 0),
             needed_bytes=needed.traffic_bytes.get(name, 0),
             copies_in_flight=counts.copies_in_flight.get(name, 0),
             predicted_copies_in_flight=in_flight.get(name, 0),
         )
-        for name, counted in counts.traffic_bytes.items()
+        for name, counted in (counts.traffic_bytes | vectors_bytes(case.chain)).items()
     )
     convs = tuple(
         MacUsage(name, counted, planned.work.macs[name], needed.macs[name]) for name, counted in counts.macs.items()

@@ -109,7 +109,7 @@ def error(modelled: Integers, counted: Sequence[int]) -> float:
 def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
     """Return the lines of the machine's file for plain kernels of one dtype, fitted anew."""
     cases = [*plain_cases(dtype)]
-    works = [Planned.of(case).work for case in cases]
+    works = [Planned.of(case).nest_work for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
     counted = [packets(case, runs) for case in cases]
     prices = fitted([*map(Stage.whole, occurs, counted)])

@@ -23,12 +23,9 @@ def network_table(network: PlannedNetwork) -> Table:
         table.add_row(answer.name, kernel_columns(answer.kernels)["kernel_used"], *_row(answer))
     table.add_section()
     total = network.total
-    for name, bytes_ in (
-        ("biases and tables", total.vectors_bytes),
-        ("operators outside", total.operators_after_bytes),
-    ):
-        if bytes_:
-            table.add_row(name, "", *map(cell, ("", "", bytes_, bytes_, 0, _share(bytes_, 0), "", "")), "")
+    if outside := total.operators_after_bytes:
+        figures = ("", "", outside, outside, 0, _share(outside, 0), "", "")
+        table.add_row("operators outside", "", *map(cell, figures), "")
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
     counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
     table.add_row("all", "", *map(cell, counts), "")

@@ -19,6 +19,7 @@ from hexconv.search.work import work_grid
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.places import MIXED
+from hexconv.spec.vectors import vectors_bytes
 
 FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
 """The columns of a grid."""
@@ -31,8 +32,8 @@ class Figures:
     Attributes:
         plan: the plan.
         footprint_bytes: the bytes of VTCM, every allocation in whole granules of 2 KiB.
-        traffic_bytes: the bytes copied between memory and caches, and those that kernels read and write in caches
-            outside of VTCM.
+        traffic_bytes: the bytes copied between memory and caches, those that kernels read and write in caches
+            outside of VTCM, and biases, vectors and tables once.
         macs: the multiply-accumulates done, recomputed ones included.
         latency_packets: the packets by the model of `hexconv.search.machine`, which are not cycles;
     """
@@ -85,7 +86,8 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         replace(_of_strips(chain, space.in_strips(number), rates), space=replace(space, strips=(strip,)))
         for number, strip in enumerate(space.strips)
     ]
-    return joined(grids)
+    whole, beside = joined(grids), sum(vectors_bytes(chain).values())
+    return replace(whole, traffic_bytes=whole.traffic_bytes + beside)
 
 
 def joined(grids: Sequence[Grid]) -> Grid:
@@ -139,7 +141,7 @@ def _one_by_one(chain: Chain, space: Space) -> Grid:
     for number in range(space.size):
         planned = Planned(chain, space.plan(number))
         sizes.append([term.vtcm_bytes for term in vtcm_terms(planned)])
-        works.append(planned.work)
+        works.append(planned.nest_work)
     return Grid(
         space,
         _sums(sizes),

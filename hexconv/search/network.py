@@ -46,9 +46,9 @@ class Total:
         before_bytes: the bytes that a call moves with every conv apart; None where a conv does not fit.
         after_bytes: the same as planned.
         saved_bytes: the difference of both.
-        chains_before_bytes: the part of `before_bytes` that chains move: their traffic, and their vectors once.
+        chains_before_bytes: the part of `before_bytes` that chains move: their traffic.
         chains_after_bytes: the same part of `after_bytes`.
-        vectors_bytes: the biases, multipliers, shifts, slopes and tables of all chains, a part of both.
+        vectors_bytes: the biases, multipliers, shifts, slopes and tables of all chains, a part of their traffic.
         operators: the number of operators outside of chains.
         operators_before_bytes: the part of `before_bytes` that operators outside of chains read and write.
         operators_after_bytes: the same part of `after_bytes`.
@@ -101,10 +101,9 @@ class PlannedNetwork:
     def total(self) -> Total:
         """The costs of one call; chains without a plan are left out."""
         cuts = [chain.cuts.best for chain in self.planned if chain.cuts.best]
-        vectors = sum(vectors_bytes(answer.chain) for answer in self.planned)
         operators = self.manifest.operators_bytes if self.manifest else 0
-        before = _sum([chain.cuts.separate for chain in self.planned], vectors)
-        after = _sum([chain.cuts.best for chain in self.planned], vectors)
+        before = _sum([chain.cuts.separate for chain in self.planned])
+        after = _sum([chain.cuts.best for chain in self.planned])
         return Total(
             chains=len(self.planned),
             convs=sum(len(chain.chain.conv) for chain in self.planned),
@@ -114,7 +113,7 @@ class PlannedNetwork:
             saved_bytes=None if before is None or after is None else before - after,
             chains_before_bytes=before,
             chains_after_bytes=after,
-            vectors_bytes=vectors,
+            vectors_bytes=sum(sum(vectors_bytes(answer.chain).values()) for answer in self.planned),
             operators=len(self.manifest.operator) if self.manifest else 0,
             operators_before_bytes=operators,
             operators_after_bytes=operators,
@@ -135,10 +134,10 @@ class PlannedNetwork:
         return self.manifest.not_taken if self.manifest else ()
 
 
-def _sum(cuts: Sequence[Cut | None], vectors: int) -> int | None:
-    """Return the traffic of all cuts and their vectors; None where one does not fit."""
+def _sum(cuts: Sequence[Cut | None]) -> int | None:
+    """Return the traffic of all cuts; None where one does not fit."""
     fitting = [cut.traffic_bytes for cut in cuts if cut]
-    return vectors + sum(fitting) if len(fitting) == len(cuts) else None
+    return sum(fitting) if len(fitting) == len(cuts) else None
 
 
 def planned_manifest(network: PlannedNetwork) -> Manifest | None:

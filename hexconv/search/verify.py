@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from hexconv.analyze.usage import cache_usage
+from hexconv.analyze.work import work_usage
 from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.lower.vtcm import SCOPE, granules_bytes
@@ -45,7 +46,7 @@ class Verified:
         footprint_bytes: the bytes of TVM's allocations in VTCM, in whole granules; of all allocations where none lies
             in VTCM.
         footprint_agrees: whether that equals the search's footprint.
-        traffic_bytes: the bytes that were counted in the lowered loops.
+        traffic_bytes: the bytes that were counted in the lowered loops, and biases, vectors and tables once.
         traffic_agrees: whether that equals the search's traffic.
         macs: the MACs that were counted in the lowered loops.
         macs_agree: whether that equals the search's MACs.
@@ -86,17 +87,16 @@ def verify(winner: Winner, seconds: float, fills: Fills | None = None) -> Verifi
     lowered = lower_case(case)
     counting = [each for each in lowered.allocations if each.scope == SCOPE or not case.settled.uses_vtcm]
     footprint = sum(granules_bytes(memory.bytes, memory.copies) for memory in counting)
-    counted = count(lowered)
-    traffic, macs = sum(counted.traffic_bytes.values()), sum(counted.macs.values())
+    work = work_usage(case, count(lowered))
     return Verified(
         case=case.name,
         caches_agree=cache_usage(case, lowered).agrees,
         footprint_bytes=footprint,
         footprint_agrees=footprint == figures.footprint_bytes,
-        traffic_bytes=traffic,
-        traffic_agrees=traffic == figures.traffic_bytes,
-        macs=macs,
-        macs_agree=macs == figures.macs,
+        traffic_bytes=work.traffic_bytes,
+        traffic_agrees=work.traffic_bytes == figures.traffic_bytes,
+        macs=work.macs,
+        macs_agree=work.macs == figures.macs,
         runs=tuple(_run(case, lowered, runner_of(case, target, seconds), fills) for target in _targets(case)),
     )
 

@@ -13,6 +13,7 @@ from hexconv.spec.activations import PRELU, SLOPE, TABLE
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import LARGEST_PARAMETER
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import bias_name
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
 
 Array = NDArray[Any]
@@ -73,16 +74,19 @@ def _vectors(chain: Chain, index: int) -> Iterator[Vector]:
         yield Vector(SLOPE, index + 1, conv.out_channels, SLOPE_DTYPE)
 
 
-def vectors_bytes(chain: Chain) -> int:
-    """Return the bytes of all biases and vectors of a chain, which its kernels read beside filters.
+def vectors_bytes(chain: Chain) -> dict[str, int]:
+    """Return the bytes of each bias and vector of a chain by name: what a call reads beside its input and filters.
+
+    No cache stages them, and no plan reads more or less of them: each counts once a call, as it is given.
 
     >>> from hexconv.spec import Conv2d, Requantize
     >>> conv = Conv2d(out_channels=2, bias=True, activation="table", requantize=Requantize(multiplier="per_channel"))
     >>> vectors_bytes(Chain(input=(1, 8, 8, 2), dtype="int8", conv=(conv,)))
-    272
+    {'bias1': 8, 'multiplier1': 8, 'table1': 256}
     """
-    biases = sum(conv.out_channels * np.dtype(chain.bias_dtype).itemsize for conv in chain.conv if conv.bias)
-    return biases + sum(each.elements * np.dtype(each.dtype).itemsize for each in vector_names(chain).values())
+    size = np.dtype(chain.bias_dtype).itemsize
+    biases = {bias_name(i + 1): conv.out_channels * size for i, conv in enumerate(chain.conv) if conv.bias}
+    return biases | {name: each.elements * np.dtype(each.dtype).itemsize for name, each in vector_names(chain).items()}
 
 
 def check_vectors(chain: Chain, vectors: Vectors) -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from hexconv.analyze import planned_work
 from hexconv.model import Manifest, import_model, write_network
 from hexconv.network import Wanted
 from hexconv.network.library import read_network
 from hexconv.network.step import Operation, moved_bytes
+from hexconv.run.tensors import random_tensors
 from hexconv.search import Question, plan_all
-from hexconv.spec.vectors import vectors_bytes
 from tests.network.models import OPERATORS, OneOperator, saved
 from tests.verify.networks import residual
 
@@ -47,9 +48,17 @@ def test_a_network_moves_what_its_chains_vectors_and_operators_move(tmp_path: Pa
     write_network(imported, tmp_path / "net")
     manifest = Manifest.load(tmp_path / "net")
     assert manifest.operator == imported.network.operator
-    total = plan_all(imported.cases, Question(MIB), manifest).total
+    planned = plan_all(imported.cases, Question(MIB), manifest)
+    total = planned.total
     alone = plan_all(imported.cases, Question(MIB)).total
-    assert total.vectors_bytes == sum(vectors_bytes(case.chain) for case in imported.cases) > 0
+    given = [random_tensors(case.chain) for case in imported.cases]
+    vectors = [array for each in given for array in (*each.biases, *each.vectors.values()) if array is not None]
+    assert total.vectors_bytes == sum(array.nbytes for array in vectors) > 0
+    cuts = [answer.cuts.best for answer in planned.planned]
+    pieces = [piece for cut in cuts if cut for piece in cut.pieces]
+    works = [planned_work(piece.chain, piece.figures.plan).traffic_bytes for piece in pieces]
+    assert total.chains_after_bytes == sum(sum(work.values()) for work in works)
+    assert sum(work[name] for work in works for name in work if name.startswith("bias")) > 0
     assert total.operators_before_bytes == total.operators_after_bytes == manifest.operators_bytes > 0
     for whole, chains, apart in (
         (total.before_bytes, total.chains_before_bytes, alone.before_bytes),

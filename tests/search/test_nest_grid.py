@@ -21,6 +21,7 @@ from hexconv.search.space import Strip
 from hexconv.search.strips import kinds_of_strips
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.places import STORAGES, Storage
+from hexconv.spec.vectors import vectors_bytes
 from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
@@ -65,7 +66,8 @@ def test_plans_in_strips_have_the_figures_of_their_closed_form(
 def _check(chain: Chain, space: Space, columns: tuple[Integers, ...], prices: Prices) -> None:
     for number, found in enumerate(zip(*columns, strict=True)):
         one = space.plan(number)
-        _check_one(chain, one, found[:3])
+        traffic = found[1] + sum(vectors_bytes(chain).values())
+        _check_one(chain, one, (found[0], traffic, found[2]))
         assert np.isclose(found[3], prices.packets(nest_parts(planned_rows(chain, one))), rtol=1e-9), one.slug
 
 

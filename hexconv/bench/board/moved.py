@@ -5,7 +5,8 @@ the closed form, which `hexconv best` prints; a plan moves the same on every Hex
 here: `python -m hexconv.bench.board.fits` runs the answers.
 
 QNN's bytes are the sum of the read and written bytes in `reports/qnn.csv` (`hexconv.bench.board.account`). QNN plans
-for the least time, not for the fewest bytes, and pads channels as it stores them.
+for the least time, not for the fewest bytes, and pads channels as it stores them. Both accounts have the biases; QNN
+reads some for every conv, also where a chain has none. DeFiNES' nets have none.
 """
 
 import argparse
@@ -40,12 +41,13 @@ class Row:
         net: the network that the chain is part of.
         chain: the chain.
         vtcm_mib: the MiB of VTCM that the caches may take.
-        needed_bytes: the lower bound of the bytes that any plan moves; input and output are NHWC.
-        traffic_bytes: the bytes that the best cut moves; None if nothing fits.
+        needed_bytes: the lower bound of the bytes that any plan moves, biases included; input and output are NHWC.
+        traffic_bytes: the bytes that the best cut moves, biases included; None if nothing fits.
         pieces: how many pieces the best cut has.
-        qnn_v73_bytes: the bytes that QNN's planner states for an HTP v73; None if it gives no graph.
+        qnn_v73_bytes: the bytes that QNN's planner states for an HTP v73, biases included; None if it gives no graph.
         qnn_v75_bytes: the same for v75.
-        defines_bytes: the bytes that the model of DeFiNES states; its memories hold 2.09 MiB together.
+        defines_bytes: the bytes that the model of DeFiNES states, for nets without biases; its memories hold 2.09 MiB
+            together.
     """
 
     net: str
