@@ -65,6 +65,7 @@ def test_a_network_moves_what_its_chains_vectors_and_operators_move(tmp_path: Pa
         (total.after_bytes, total.chains_after_bytes, alone.after_bytes),
     ):
         assert whole is not None
+        assert chains is not None
         assert chains == apart
         assert whole == chains + total.operators_after_bytes
     assert total.saved_bytes == alone.saved_bytes
