@@ -65,8 +65,9 @@ def quoted() -> dict[Path, list[str]]:
     wide = [_row(words, _macs(int16[case], "packet"), str(limit)) for words, (case, limit) in INT16.items()]
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
     whole = [_whole(words, name) for words, name in WHOLE.items()]
+    wild = [_wild(row) for row in _read("wild.csv")]
     board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
-    return {MEASUREMENTS: [*beside, *alone, *wide, *scalar, *whole], COMPARISON: list(_traffic()), README: board}
+    return {MEASUREMENTS: [*beside, *alone, *wide, *scalar, *whole, *wild], COMPARISON: list(_traffic()), README: board}
 
 
 def with_rows(text: str, rows: list[str]) -> str:
@@ -155,6 +156,14 @@ def _whole(words: str, network: str) -> str:
     channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
     convs = (channel[name] for name in ("convs", "taken", "chained"))
     return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])
+
+
+def _wild(row: Row) -> str:
+    """A network of other people: its convs, where they run, the bytes of a call, its packets, and its verdicts."""
+    convs = (row[name] for name in ("convs", "taken", "scalar", "chains"))
+    moved = (row["before_bytes"], row["after_bytes"], f"{float(row['outside_share']):.0%}")
+    answers = (row["verify_llvm"], row["verify_hexagon"])
+    return _row(f"`{row['network']}`", *convs, *moved, row["packets"], _macs(row, "packet"), *answers)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Row:
         in_a_million: how many differ in a million values.
         most_in_a_million: the same for the conv with the most.
         largest: the largest difference of one value, in steps of its quantisation.
-        not_float32: how many values of ONNX Runtime's are further from the definition than float32 rounds.
+        not_float32: how many of the values that differ lie beyond float32's error of the definition, on either side.
         chains: how many chains the network has.
         equal_to_numpy: how many chains equal numpy in every value when they are run.
         packets: the packets of all chains on the simulator; None on another target.

