@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,6 @@ from hexconv.verify.verdict import Comparison
 from hexconv.written import scratch
 
 JOB = "hexconv.verify.job:do"
-KEPT = 64
-"""How many chains a process keeps the lowered pieces of: those that are alike are lowered once."""
 DIGITS = "0123456789"
 MOST_FLOAT_MACS = 10**8
 """Scalar code makes about one in two packets; the simulator executes some 10**7 packets a second."""
@@ -50,7 +47,7 @@ def do(task: Task) -> dict[str, Any]:
         case = Case.load(Path(task["case"]), task["target"])
         _check_floats(case, task["target"])
         weights = given(case.chain, Path(task["weights"]), None).weights or {}
-        pieces = _pieces(task["case"], task["target"], task["vtcm_bytes"])
+        pieces = _pieces(case, task["target"], task["vtcm_bytes"])
         image = np.load(task["image"], allow_pickle=False)
         output, runs = _run(pieces, weights, image, task)
         packets = [run.counts.packets for run in runs if run.counts]
@@ -81,14 +78,12 @@ def _check_floats(case: Case, target: str) -> None:
         )
 
 
-@lru_cache(KEPT)
-def _pieces(path: str, target: Any, vtcm_bytes: int) -> tuple[Piece, ...]:
+def _pieces(case: Case, target: Any, vtcm_bytes: int) -> tuple[Piece, ...]:
     """Plan and lower a chain as `hexconv best` does: cut into the pieces that run one after the other.
 
     Raises:
         Unsupported: no plan serves it, or none fits.
     """
-    case = Case.load(path, target)
     network = plan_all([case], Question(vtcm_bytes, target=target))
     if network.refused:
         raise Unsupported(network.refused[0].reason)
