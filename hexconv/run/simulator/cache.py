@@ -1,19 +1,23 @@
 """Files that are made once and kept, named by what they are made from.
 
-A file appears whole or not at all (it is built beside its place and renamed), so runs in parallel and an
-interrupted build do no harm; at worst a file is built twice.
+A file appears whole or not at all (it is built beside its place and renamed), so an interrupted build does no harm.
+Of processes that ask for one file at a time one builds it, which may take many seconds, and the others wait.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hexconv.errors import ToolMissing
 from hexconv.written import PREFIX, unfinished
 
 KEPT_FILES = 1000
+_LOCK = ".lock-"
 _SETTLED_SECONDS = 3600  # No younger file is removed: another run may be about to open it.
 
 
@@ -49,14 +53,28 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _remove_surplus(folder)
-        with unfinished(folder) as made:
-            build(made / key)
-            (made / key).replace(place)
+        with _alone(folder / f"{_LOCK}{key}"):
+            if not place.exists():
+                with unfinished(folder) as made:
+                    build(made / key)
+                    (made / key).replace(place)
     except OSError as error:
         raise ToolMissing(
             f"the cache folder {folder} can't be written ({error}); set XDG_CACHE_HOME to one that can"
         ) from error
     return place
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Wait until no other process or thread is in here with this lock, a file that the last one removes."""
+    with lock.open("w") as held:
+        with contextlib.suppress(OSError):  # a file system without locks: at worst a file is built twice
+            fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _remove_surplus(folder: Path) -> None:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hexconv.lower.packets.instruction import Packet, packet
 from hexconv.run.simulator.structures import MAX_THREADS
@@ -65,7 +66,7 @@ class Blocks:
 
     def packets(self) -> dict[int, tuple[Packet, ...]]:
         """The packets of every block that ran, decoded."""
-        return {address: _packets(self.lines[address]) for address in self.runs()}
+        return {address: _packets(tuple(self.lines[address])) for address in self.runs()}
 
     def runs(self) -> Counter[int]:
         """How often each block ran, without what the harness runs to begin and to end a stretch."""
@@ -218,8 +219,9 @@ def _read_all(source: int, reader: Reader) -> None:
     reader.read(rest)
 
 
-def _packets(lines: list[str]) -> tuple[Packet, ...]:
-    """The packets of a block: each from an opening brace to a closing one."""
+@lru_cache(maxsize=10_000)
+def _packets(lines: tuple[str, ...]) -> tuple[Packet, ...]:
+    """The packets of a block: each from an opening brace to a closing one. Threads run the same blocks, and reruns."""
     found: list[list[str]] = []
     for line in lines:
         if line.lstrip().startswith("{") or not found:

@@ -1,7 +1,8 @@
 """Files made once: whole or not at all, one for each content, for many at once."""
 
-import multiprocessing
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,19 @@ def test_an_interrupted_build_leaves_nothing_and_can_be_repeated(tmp_path: Path)
     assert cached("things", "key", lambda path: _write(path, b"all of it")).read_bytes() == b"all of it"
 
 
-def test_many_builders_at_once_all_get_a_whole_file() -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        assert set(pool.map(_length_of_a_large_file, range(16))) == {1 << 20}
+def test_of_many_that_want_a_file_at_a_time_one_builds_it_and_all_get_it_whole() -> None:
+    built: list[Path] = []
+
+    def build(path: Path) -> None:
+        built.append(path)
+        time.sleep(0.2)  # for the others to come meanwhile
+        _write(path, bytes(1 << 20))
+
+    with ThreadPoolExecutor(4) as pool:
+        places = list(pool.map(lambda _: cached("things", "large", build), range(16)))
+    assert {place.stat().st_size for place in places} == {1 << 20}
+    assert len(built) == 1
+    assert [entry.name for entry in places[0].parent.iterdir()] == ["large"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -69,7 +80,3 @@ def test_the_oldest_files_go_and_unfinished_ones_stay(monkeypatch: pytest.Monkey
 
 def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-
-
-def _length_of_a_large_file(_number: int) -> int:
-    return cached("things", "large", lambda path: _write(path, bytes(1 << 20))).stat().st_size
