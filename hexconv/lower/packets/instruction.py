@@ -10,7 +10,9 @@ Registers are named as singles: `v5:4` is `v4` and `v5`.
 """
 
 import re
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 
 _REGISTERS = re.compile(r"\b([vrqpm])(\d+)(?::(\d+))?(?![\w:])")
 _GUARD = re.compile(r"^if \(([^)]*)\)\s*")
@@ -67,7 +69,7 @@ def packet(lines: list[str]) -> Packet:
 
 
 def instruction(text: str) -> Instruction:
-    """Read one instruction from its text.
+    """Read one instruction from its text; two of the same text are two objects.
 
     >>> read = instruction("v15.uw += vrmpy(v18.ub,r8.ub)")
     >>> read.operation, sorted(read.writes), sorted(read.accumulates), sorted(read.reads)
@@ -77,7 +79,12 @@ def instruction(text: str) -> Instruction:
     >>> sorted(instruction("v2.w = vinsert(r5)").accumulates)
     ['v2']
     """
-    text = text.strip()
+    return copy(_instruction(text.strip()))
+
+
+@lru_cache(maxsize=1 << 16)
+def _instruction(text: str) -> Instruction:
+    """Read an instruction; code that a compiler unrolls says much the same again and again."""
     small = text.lower()
     guard = _GUARD.match(small)
     rest = small[guard.end() :] if guard else small

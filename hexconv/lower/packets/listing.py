@@ -18,7 +18,9 @@ ALL = frozenset(f"v{number}" for number in range(32))
 
 _LABEL = re.compile(r"^([.\w$]+):")
 _NAMED = re.compile(r"\.L\w+")
-_JUMPS = ("jump", "jumpr", "call", "callr", "callrh", "jumprh", "dealloc_return", "trap0", "trap1", "rte", "pause")
+_JUMP = re.compile(
+    r"(?:^|[\s:(])(?:jump|jumpr|call|callr|callrh|jumprh|dealloc_return|trap0|trap1|rte|pause)(?=[\s:(]|$)"
+)
 _TARGET = re.compile(r"jump(?::\w+)? +#*([.\w$]+)")
 _LOOP = re.compile(r"loop([01])\(#*([.\w$]+),")
 
@@ -122,7 +124,7 @@ def _may_jump(line: Line) -> bool:
 
 
 def _jump(each: Instruction) -> bool:
-    return any(part in each.text.replace(":", " ").replace("(", " ").split() for part in _JUMPS)
+    return _JUMP.search(each.text) is not None
 
 
 def _follow(blocks: list[Block]) -> bool:
