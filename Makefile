@@ -25,7 +25,7 @@ test: .venv/installed ## run the tests, in parallel, but for the deep ones
 	$(PYTEST) -m "not deep"
 
 test-deep: .venv/installed ## run the deep tests: long ones, and more shapes of what others run
-	$(PYTEST) -m deep --hypothesis-profile=deep
+	$(PYTEST) -m "deep or drawn" --hypothesis-profile=deep
 
 lint: .venv/installed ## ruff: rules and format
 	$(BIN)/ruff check .

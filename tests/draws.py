@@ -3,6 +3,9 @@
 A law that only calculates draws them all, and needs no settings of its own.
 """
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import Phase, settings
 
 
@@ -18,5 +21,10 @@ def drawn(number: int, *, same: bool = False) -> settings:
 
 LOWERED, SAME_LOWERED = drawn(4), drawn(4, same=True)
 """For a law of which an example is lowered, or searched."""
-RUN, SAME_RUN = drawn(16), drawn(16, same=True)
+RUN, SAME_RUN = drawn(25), drawn(25, same=True)
 """For a law of which an example is compiled and run."""
+
+
+def JUDGED(law: Callable[..., None]) -> Callable[..., None]:
+    """For a law of which an example is compiled and run a dozen times: `make test-deep` draws many more."""
+    return pytest.mark.drawn(drawn(50, same=True)(law))

@@ -17,12 +17,12 @@ from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import macs_per_output
 from hexconv.compute import reference
-from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from tests.draws import LOWERED
+from tests.lowered import lower_case
 from tests.strategies import chains
 
 LEAST = Plan(kernel="plain", k_split=4, h_split=1, order="h_outer", halo="roll", filters="resident")

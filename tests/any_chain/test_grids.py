@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import cache_usage
-from hexconv.lower import lower_case
 from hexconv.spec import Case
 from hexconv.sweep.verdict import judge
 from tests.any_chain.grids import ancestor, case_of, sibling, square, unique, wide_chains, wide_single
 from tests.deep import one_in
+from tests.lowered import lower_case
 
 KNOWN = unique(ancestor(), sibling())
 WIDE = [case for case in unique(wide_chains(), wide_single()) if case not in KNOWN]

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from hexconv.analyze import cache_usage
-from hexconv.lower import lower_case
 from hexconv.run.measure import measure
 from hexconv.spec import Case, Chain, Conv2d, Plan, Target
 from tests.deep import DEEP, one_in
+from tests.lowered import lower_case
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 INPUT = {"llvm": (1, 64, 64, 128), "hexagon": (1, 20, 5, 128)}

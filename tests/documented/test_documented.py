@@ -11,13 +11,14 @@ from tvm import s_tir
 
 from hexconv.analyze import cache_footprints, cache_usage, shared_allocations
 from hexconv.cli.app import exit_code
-from hexconv.lower import annotated_tir, lower_case
+from hexconv.lower import annotated_tir
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
 from tests.any_chain.bounds import checked_module
 from tests.documented.nests import NESTS
+from tests.lowered import lower_case
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 

@@ -9,7 +9,7 @@ import tvm
 
 from hexconv.analyze import cache_usage, work_usage
 from hexconv.compute.activations import FUNCTIONS
-from hexconv.lower import annotated_tir, lower_case
+from hexconv.lower import annotated_tir
 from hexconv.lower.hexagon import compile_for_hexagon
 from hexconv.run.count import count
 from hexconv.run.host import Host
@@ -17,47 +17,45 @@ from hexconv.run.measure import run_case, runner_of
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.spec.dtypes import Dtype
-from hexconv.spec.kernels import Kernel
 from hexconv.sweep.verdict import miscounts
 from tests.any_chain.bounds import checked_module
 from tests.deep import one_in
+from tests.lowered import lower_case
 
 AROUND = Padding(top=1, left=1, bottom=1, right=1)
 OF_LIBM = re.compile(r"\b(exp|tanh|erf|pow|log)f?\b|div[sd]f3|floorf?\b")
 
 
-def case_of(name: str, kernel: Kernel = "plain", dtype: Dtype = "float32") -> Case:
+def case_of(name: str, dtype: Dtype = "float32") -> Case:
     """Two convs of sizes that fill no block; the second pads what the first one's activation makes."""
     conv = Conv2d(out_channels=21, kernel=(3, 3), padding=AROUND, bias=True, activation=name)  # pyright: ignore[reportArgumentType]
-    return Case(name, Chain(input=(1, 9, 7, 5), dtype=dtype, conv=(conv, conv)), Plan(kernel=kernel))
+    return Case(name, Chain(input=(1, 9, 7, 5), dtype=dtype, conv=(conv, conv)), Plan(kernel="plain"))
 
 
-@pytest.fixture(params=[("plain", "float32"), ("plain", "float16")], ids=" ".join)
-def of_kernel(request: pytest.FixtureRequest) -> tuple[Kernel, Dtype]:
-    return request.param
+EACH = [(name, dtype) for name in FUNCTIONS for dtype in ("float32", "float16")]
+BY_TURNS = [(name, ("float32", "float16")[place % 2]) for place, name in enumerate(FUNCTIONS)]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_padded_chain_is_numpys_and_its_fringe_zero(name: str, of_kernel: tuple[Kernel, Dtype]) -> None:
-    case = case_of(name, *of_kernel)
-    assert case.kernels[0].used == of_kernel[0]
+@pytest.mark.parametrize(("name", "dtype"), EACH)
+def test_a_padded_chain_is_numpys_and_its_fringe_zero(name: str, dtype: Dtype) -> None:
+    case = case_of(name, dtype)
     check = run_case(case, lower_case(case), Host()).check
     assert check.passed, check
     assert check.fringe_is_zero
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_its_caches_and_bytes_are_predicted(name: str, of_kernel: tuple[Kernel, Dtype]) -> None:
+@pytest.mark.parametrize(("name", "dtype"), BY_TURNS)
+def test_its_caches_and_bytes_are_predicted(name: str, dtype: Dtype) -> None:
     """No result is read again to be replaced, and registers are no caches."""
-    case = case_of(name, *of_kernel)
+    case = case_of(name, dtype)
     lowered = lower_case(case)
     assert cache_usage(case, lowered).agrees
     assert list(miscounts(work_usage(case, count(lowered)))) == []
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_what_is_printed_parses_back(name: str, of_kernel: tuple[Kernel, Dtype]) -> None:
-    case = case_of(name, *of_kernel)
+@pytest.mark.parametrize(("name", "dtype"), BY_TURNS)
+def test_what_is_printed_parses_back(name: str, dtype: Dtype) -> None:
+    case = case_of(name, dtype)
     lowered = lower_case(case)
     tvm.ir.assert_structural_equal(tvm.script.from_source(annotated_tir(case, lowered, "")), lowered.module)
 

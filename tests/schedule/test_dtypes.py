@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import cache_usage, work_usage
-from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
@@ -13,6 +12,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 from tests.deep import one_in
+from tests.lowered import lower_case
 
 PAIRS: list[tuple[Dtype, Dtype]] = [("uint8", "int8"), ("int8", "uint8"), ("int16", "int8"), ("int16", "int16")]
 AROUND = Padding(top=1, left=1, bottom=1, right=1)

@@ -7,11 +7,12 @@ import pytest
 
 from hexconv.analyze import cache_usage, needed_macs, vtcm_fit
 from hexconv.cli.app import exit_code
-from hexconv.lower import annotated_tir, lower_case
+from hexconv.lower import annotated_tir
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, refusals
 from tests.deep import DEEP, one_in
+from tests.lowered import lower_case
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
 

@@ -8,7 +8,6 @@ from hexconv.analyze import work_usage
 from hexconv.compute import reference
 from hexconv.errors import InputError
 from hexconv.kernel import output_layout
-from hexconv.lower import lower_case
 from hexconv.run.copies import Copies
 from hexconv.run.count import count
 from hexconv.run.host import Host
@@ -20,6 +19,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
 from hexconv.sweep.verdict import judge, miscounts
 from tests.deep import one_in
+from tests.lowered import lower_case
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
 CONV = Conv2d(

@@ -6,7 +6,7 @@ import pytest
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.errors import InputError
-from hexconv.lower import annotated_tir, lower_case
+from hexconv.lower import annotated_tir
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
@@ -14,6 +14,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.edges import EdgeLayout
 from hexconv.sweep.verdict import miscounts
 from tests.deep import one_in
+from tests.lowered import lower_case
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
 AROUND = Padding(top=1, left=1, bottom=1, right=1)

@@ -97,7 +97,7 @@ TINY = Scope(
     batch=2,
     macs=2_000_000,
 )
-DRAWN = 60
+DRAWN = 20
 NOTHING_IS_READ = Chain(
     input=(2, 13, 1, 12),
     dtype="int8",
@@ -157,8 +157,9 @@ def steps_over_rows(drawn: tuple[Case, Lowered]) -> bool:
     return any(conv.stride[0] > conv.reach[0] for conv in drawn[0].chain.conv)
 
 
-def test_drawn_streams_of_tiny_images_do_what_the_closed_form_says() -> None:
-    for case, lowered in islice(streams(0), DRAWN):
+@pytest.mark.parametrize("first", [0, *(pytest.param(part * 100, marks=DEEP) for part in (1, 2))])
+def test_drawn_streams_of_tiny_images_do_what_the_closed_form_says(first: int) -> None:
+    for case, lowered in islice(streams(first), DRAWN):
         assert cache_usage(case, lowered).agrees, case
         assert work_usage(case, count(lowered)).agrees, case
 

@@ -19,7 +19,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.sweep.verdict import judge
-from tests.draws import SAME_RUN
+from tests.draws import JUDGED
 from tests.schedule.judged import check_on_hvx
 
 SEEN = {"multiplier": 1 << 30, "shift": -15, "saturates_at": 2**29}
@@ -165,15 +165,7 @@ def saturating_cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@SAME_RUN
+@JUDGED
 @given(saturating_cases())
-def test_a_few_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
-    check_on_hvx(case)
-
-
-@pytest.mark.deep
-@pytest.mark.simulator
-@SAME_RUN
-@given(saturating_cases())
-def test_many_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
+def test_drawn_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)

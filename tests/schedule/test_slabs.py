@@ -22,7 +22,7 @@ from hexconv.schedule.shares import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import Buffering
 from hexconv.sweep.verdict import judge, miscounts
-from tests.draws import SAME_RUN
+from tests.draws import JUDGED
 
 SAME = Conv2d(out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
 HALF = replace(SAME, stride=(2, 2))
@@ -125,14 +125,7 @@ def check(case: Case) -> None:
     assert verdict.outcome != "disagrees", verdict.reasons
 
 
-@SAME_RUN
+@JUDGED
 @given(short_cases())
-def test_a_few_chains_over_few_rows_agree_in_every_respect(case: Case) -> None:
-    check(case)
-
-
-@pytest.mark.deep
-@SAME_RUN
-@given(short_cases())
-def test_many_chains_over_few_rows_agree_in_every_respect(case: Case) -> None:
+def test_drawn_chains_over_few_rows_agree_in_every_respect(case: Case) -> None:
     check(case)

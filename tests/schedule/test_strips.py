@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, vtcm_fit, work_usage
 from hexconv.errors import InputError
-from hexconv.lower import lower_case
 from hexconv.run.copies import Copies, Moment
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
@@ -20,6 +19,7 @@ from hexconv.spec.strips import strips_of, why_no_strips
 from hexconv.sweep.verdict import miscounts, short_copies
 from tests.deep import DEEP, one_in
 from tests.draws import RUN, SAME_LOWERED
+from tests.lowered import lower_case
 from tests.strategies import cases
 
 """Of drawn chains a third can keep columns: the others share none, or have one strip, or blocks that are not whole."""

@@ -10,7 +10,7 @@ from hexconv.errors import HexconvError
 from hexconv.kernel.depthwise import goes_down
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS
-from tests.draws import SAME_RUN
+from tests.draws import JUDGED
 from tests.schedule.integer_chains import BYTES, ORDERS_AND_HALOS
 from tests.schedule.judged import check_on_hvx
 
@@ -90,15 +90,7 @@ def tall_cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@SAME_RUN
+@JUDGED
 @given(tall_cases())
-def test_a_few_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
-    check_on_hvx(case)
-
-
-@pytest.mark.deep
-@pytest.mark.simulator
-@SAME_RUN
-@given(tall_cases())
-def test_many_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
+def test_drawn_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)

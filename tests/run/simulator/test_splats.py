@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import work_usage
-from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
 from tests.deep import DEEP, one_in
+from tests.lowered import lower_case
 
 BY_SPLATS = Plan(kernel="hvx", k_split=2, storage="vtcm", activations="splats")
 

@@ -14,7 +14,7 @@ from hexconv.analyze import cache_usage, vtcm_fit, work_usage
 from hexconv.compute import reference
 from hexconv.errors import InputError, RunFailed
 from hexconv.kernel.bands import row_bands
-from hexconv.lower import lower_case, queues
+from hexconv.lower import queues
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.marks import with_marks
 from hexconv.run.copies import Copies
@@ -25,6 +25,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import DEEP, one_in
+from tests.lowered import lower_case
 
 ORDERS = 100
 SAME = Conv2d(
