@@ -32,7 +32,8 @@ def best(
     It looks at all values of every knob but two, and at every way to cut the chain into pieces. Stripes of single rows
     are 1, 2 or 4 rows high, and strips of columns are tried where whole rows don't fit, move more than is needed, or
     the least memory is asked for. --account lists what was searched. From a case file it takes the chain, and from its
-    plan the kernel and the architecture. A folder is a network: each of its case files is a chain.
+    plan the kernel and the architecture. A folder is a network: each of its case files is a chain. The `network.toml`
+    of an import stands for its folder, by itself or among the case files of all of its chains.
 
     It exits with 1 if some chain does not fit even in pieces, or if --verify finds a wrong figure. It exits with 2 if a
     case can't be used, or if a run for --verify could not be made; the other cases are done all the same.
