@@ -6,12 +6,12 @@ from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.tile_packets import on_depthwise_tile
 from hexconv.kernel.depthwise import (
-    MOST_HELD,
     TILE_ROWS,
     WAYS_TOGETHER,
     RowTiles,
     all_tiles,
     handed_down,
+    holds_taps,
     is_depthwise,
     source_rows,
 )
@@ -82,12 +82,8 @@ def words_loaded(planned: PlannedRows, index: int) -> int:
 
 
 def _in_registers(planned: PlannedRows, index: int) -> int:
-    """Count how often rows made together load all taps of a block of channels: once, or in each tile.
-
-    Taps are loaded once where registers hold all variants.
-    """
-    conv = planned.chain.conv[index]
-    if conv.kernel[0] * len(variants(conv)) <= MOST_HELD:
+    """Count how often rows made together load all taps of a block of channels: once, or in each tile."""
+    if holds_taps(planned.chain.conv[index]):
         return planned.extents[index + 1].channel_blocks
     return sum(tiles.count * blocks for tiles, blocks in _tiles(planned, index))
 

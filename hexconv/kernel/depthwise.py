@@ -17,6 +17,7 @@ from hexconv.kernel.depthwise_words import (
     quads_read,
     tile_uses,
     turns_words,
+    variants,
     words_of_row,
 )
 from hexconv.spec import Chain, Conv2d, Plan
@@ -39,6 +40,11 @@ def is_depthwise(chain: Chain, index: int) -> bool:
     """Whether conv `index` of a chain has one output channel for each input channel, and elements that are bytes."""
     conv = chain.conv[index]
     return chain.dtype in BYTES and 1 < conv.groups == conv.out_channels == chain.shapes[index][3]
+
+
+def holds_taps(conv: Conv2d) -> bool:
+    """Whether registers hold the taps of a block of channels for a row, in all variants."""
+    return conv.kernel[0] * len(variants(conv)) <= MOST_HELD
 
 
 def source_rows(kernel: int, stride: int, dilation: int, outputs: int) -> dict[int, list[tuple[int, int]]]:

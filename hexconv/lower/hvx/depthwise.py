@@ -16,8 +16,8 @@ from itertools import product
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import MOST_HELD, RowTiles, row_tiles
-from hexconv.kernel.depthwise_words import carried_quads, tile_uses, turns_words, variants
+from hexconv.kernel.depthwise import RowTiles, holds_taps, row_tiles
+from hexconv.kernel.depthwise_words import carried_quads, tile_uses, turns_words
 from hexconv.lower.hvx import across
 from hexconv.lower.hvx.depthwise_words import PIXEL_BYTES, RowWords
 from hexconv.lower.hvx.inner import InnerConv
@@ -92,20 +92,15 @@ def in_order(conv: InnerConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
     how = conv.narrowing
     if not isinstance(how, FixedPoint) or how.has_halves:
         return list(rows)
-    if turns_words(conv.spec) or not _holds_taps(conv):
+    if turns_words(conv.spec) or not holds_taps(conv.spec):
         return list(rows)
     top = next(place for place, row in enumerate(rows) if (0, conv.spec.kernel[0] - 1) in row.uses) + 1
     return [*reversed(rows[:top]), *rows[top:]]
 
 
-def _holds_taps(conv: InnerConv) -> bool:
-    """Whether all taps of a block of channels stay in registers for a row."""
-    return conv.spec.kernel[0] * len(variants(conv.spec)) <= MOST_HELD
-
-
 def emit_rows(block: Block, rows: Rows) -> None:
     """Emit all tiles of some rows of outputs; a tile has pixels of all of these rows."""
-    held = loaded_taps(block, rows.conv, rows.filter, rows.taps) if _holds_taps(rows.conv) else None
+    held = loaded_taps(block, rows.conv, rows.filter, rows.taps) if holds_taps(rows.conv.spec) else None
     for tiles in row_tiles(rows.conv.columns, rows.halves):
         first = across.twice(block, rows.first) if tiles.apart else rows.first
         taps = twice(block, held) if held and tiles.apart else held
