@@ -63,10 +63,10 @@ def check(output: Array, layout: Layout, expected: Array, dtype: str, magnitude:
     # Zeros of either sign are zeros: compare as numbers, where NaN equals nothing.
     fringe_is_zero = bool(np.all((output == 0) | layout.pack(np.ones(expected.shape, bool))))
     error = np.abs(logical.astype(np.float64) - expected.astype(np.float64))
-    largest = float(np.max(np.abs(expected.astype(np.float64)), initial=0.0))
+    largest = float(np.max(np.abs(expected.astype(np.float64))))
     rtol, atol = tolerance_of(dtype, longest_sum)
     close = bool(np.all(error <= atol * max(largest, magnitude) + rtol * np.abs(expected.astype(np.float64))))
-    max_abs_error = float(np.max(error, initial=0.0))
+    max_abs_error = float(np.max(error))
     return Check(
         close and fringe_is_zero, max_abs_error, max_abs_error / largest if largest else max_abs_error, fringe_is_zero
     )

@@ -32,15 +32,15 @@ class Rule:
         unit: the unit that executes the operations.
         operations: the names of the operations.
         stage: the stage at which they read their sources.
-        since: the first architecture for which the rule holds.
         source: the class of LLVM's itineraries that says so.
+        since: the first architecture for which the rule holds.
     """
 
     unit: str
     operations: tuple[str, ...]
     stage: int
-    since: int
     source: str
+    since: int = 0
 
 
 RULES = (
@@ -52,13 +52,12 @@ RULES = (
             *("and", "or", "xor", "vcmov", "vextract"),
         ),
         LATE,
-        60,
         "VA [9, 7, 7], VA_DV [9, 7, 7]",
     ),
-    Rule("alu", ("vinsert", "vsplat"), LATE, 60, "VX [9, 7, 2]: they move a scalar register"),
-    Rule("store", ("vmem",), LATE, 60, "STORE,VA [1, 2, 7]"),
-    Rule("load", ("vmem", "vmemu"), LATE, 60, "LOAD,VA [9, 1, 2]: of vectors only predicates are read"),
-    Rule("store", ("vmemu",), EARLY, 60, "STORE,VP [1, 2, 5]"),
+    Rule("alu", ("vinsert", "vsplat"), LATE, "VX [9, 7, 2]: they move a scalar register"),
+    Rule("store", ("vmem",), LATE, "STORE,VA [1, 2, 7]"),
+    Rule("load", ("vmem", "vmemu"), LATE, "LOAD,VA [9, 1, 2]: of vectors only predicates are read"),
+    Rule("store", ("vmemu",), EARLY, "STORE,VP [1, 2, 5]"),
     Rule(
         "multiply",
         (
@@ -66,7 +65,6 @@ RULES = (
             *("vtmpy", "vdsad", "vrsad", "vabsdiff", "vmps"),
         ),
         EARLY,
-        60,
         "VX [9, 7, 5, 2], VX_DV [9, 7, 5, 5]",
     ),
     Rule(
@@ -76,7 +74,6 @@ RULES = (
             *("vprefixq", "vasrinto"),
         ),
         EARLY,
-        60,
         "VS [9, 5, 5, 2], VP_VS [9, 5]",
     ),
     Rule(
@@ -86,15 +83,14 @@ RULES = (
             *("vror", "vdelta", "vrdelta", "vlut16", "vlut32", "vhist", "vwhist128", "vwhist256"),
         ),
         EARLY,
-        60,
         "VP [9, 5, 5], VP_VS [9, 9, 5, 5, 2]",
     ),
-    Rule("guarded move", ("guarded =", "guarded vcombine"), LATE, 60, "SLOT0123 [9, 7, 7]"),
-    Rule("guarded move", ("guarded =", "guarded vcombine"), EARLY, 71, "SLOT0123 [9, 5, 5]"),
+    Rule("guarded move", ("guarded =", "guarded vcombine"), LATE, "SLOT0123 [9, 7, 7]"),
+    Rule("guarded move", ("guarded =", "guarded vcombine"), EARLY, "SLOT0123 [9, 5, 5]", 71),
 )
 """By kind of operation; a later rule for the same operations takes the place of an earlier one."""
 
-UNLISTED = Rule("other", (), EARLY, 60, "no rule: taken for early, which never counts too few stalls")
+UNLISTED = Rule("other", (), EARLY, "no rule: taken for early, which never counts too few stalls")
 
 
 def slots_between(written: int, read: int) -> int:
