@@ -22,7 +22,7 @@ LARGEST_FILTER = 32
 """Filters are drawn from -32 to 32."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Network:
     """Nodes and constants as they are added; every activation is uint8 with zero point 0, which makes it a relu.
 

@@ -21,7 +21,7 @@ AT_A_TIME = 1 << 15
 IN_USE = -1
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Memories:
     """The allocations of P plans while their programs run; M is the most allocations of a plan.
 

@@ -51,7 +51,7 @@ def reshape(desc: Kind, dims: Sequence[int]) -> Kind:
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Made:
     """The new descriptor's dimensions so far, and where blocked dimensions went."""
 
