@@ -71,8 +71,8 @@ FAMILIES = {
 MOVING = re.compile("cop|ring|queue|transfer|guard|edge|bound|clamp|overlap|halo|padd|bands|arena|limit|kept")
 """Files about copies, guards and bounds are drawn twice as often as their length says."""
 LONGEST_TEST_SECONDS = 6
-TESTS_OF_A_MUTANT = 25
-SECONDS_OF_A_MUTANT = 40
+TESTS_OF_A_MUTANT = 12
+SECONDS_OF_A_MUTANT = 20
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,14 @@ def test_fewer_trips_count_the_same(data: st.DataObject) -> None:
     assert counted(multiplied(body)) == counted(body)
 
 
+def test_a_loop_that_only_adds_is_no_loop() -> None:
+    counts, trip = tirx.decl_buffer((COUNTS,), "int64", "counts"), tirx.Var("i", "int32")
+    added = tirx.BufferStore(counts, tirx.BufferLoad(counts, [0]) + tirx.const(3, "int64"), [0])
+    found = multiplied(tirx.For(trip, number(0), number(10**9), tirx.ForKind.SERIAL, added))
+    assert not isinstance(found, tirx.For)
+    assert counted(found) == [3 * 10**9, 0, 0]
+
+
 def multiplied(statement: tirx.Stmt) -> tirx.Stmt:
     """Every loop of a statement, the innermost first, as the counting module makes it."""
     if isinstance(statement, tirx.For):

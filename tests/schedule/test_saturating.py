@@ -26,7 +26,8 @@ SEEN = {"multiplier": 1 << 30, "shift": -15, "saturates_at": 2**29}
 """A limit comes to a code of 8192, so that an output shows where its sum saturated."""
 
 
-def wide(zero_point: int, bias: int = 0, **how: object) -> Chain:
+def wide(zero_point: int, bias: int = 0, row: tuple[int, int] = (8, 512), **how: object) -> Chain:
+    """A chain with rows of so many pixels, of so many channels; tiles sum their windows where rows are no vectors."""
     requantize = Requantize(**{**SEEN, **how})  # pyright: ignore[reportArgumentType]
     conv = Conv2d(
         out_channels=40,
@@ -36,13 +37,13 @@ def wide(zero_point: int, bias: int = 0, **how: object) -> Chain:
         bias_limit=bias or None,
         requantize=requantize,
     )
-    return Chain(input=(1, 4, 8, 512), dtype="int16", filter_dtype="int8", conv=(conv,))
+    return Chain(input=(1, 4, *row), dtype="int16", filter_dtype="int8", conv=(conv,))
 
 
 CHAINS = {
     "no zero point": wide(0),
     "the windows count nothing": wide(-128),
-    "the far zero point": wide(127, rounding="even"),
+    "the far zero point": wide(127, row=(9, 160), rounding="even"),
     "a bias": wide(-3, bias=10**6, rounding="up"),
 }
 

@@ -1,6 +1,7 @@
 """Bounds of sums against sums: tensors that reach the ends, evaluated exactly, step by step of each kernel."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 from hexconv.spec.requantize import PER_CHANNEL
 from hexconv.spec.room import bias_limit, sums_refusal
 from hexconv.spec.sums import Arithmetic, Step, narrowing_at, raised_sums, requantisation_steps, window_products
+from hexconv.spec.weights import sums_by_channel
 from tests.schedule.instructions import to_bytes, to_halfwords, words
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -224,6 +226,17 @@ def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain
     if ends.are_near and "sum" in steps:
         assert ends.most * 2 >= steps["sum"].most
         assert ends.least * 2 <= steps["sum"].least
+
+
+@given(st.lists(st.integers(-128, 127), min_size=8, max_size=8), st.integers(-128, 127), st.integers(-128, 127))
+def test_the_ends_of_sums_by_channel_are_those_of_the_corners(taps: list[int], zero_point: int, apart: int) -> None:
+    conv = Conv2d(out_channels=2, filter_zero_point=apart, bias=True)
+    chain = Chain(input=(1, 1, 1, 4), dtype="int8", zero_point=zero_point, conv=(conv,))
+    filter, bias = np.array(taps, np.int8).reshape(2, 4, 1, 1), np.array([-7, 1000], np.int32)
+    corners = np.array(list(product((-128 - zero_point, 127 - zero_point), repeat=4)))
+    sums = corners @ (filter.reshape(2, 4).astype(int) - apart).T + bias
+    least, most = sums_by_channel(chain, 0, filter, bias)
+    assert (least.tolist(), most.tolist()) == (sums.min(axis=0).tolist(), sums.max(axis=0).tolist())
 
 
 def one_code_beside_the_zero_point() -> Chain:
