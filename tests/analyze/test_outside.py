@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 
 from hexconv.analyze import cache_footprints, cache_usage, planned_work, vtcm_fit, work_usage
 from hexconv.lower import lower_case
@@ -18,8 +18,13 @@ CHAIN = Chain(input=(1, 8, 8, 64), dtype="uint8", conv=(CONV, CONV))
 HVX = Plan(kernel="hvx", k_split=4)
 
 
+SPREAD = Conv2d(out_channels=64, kernel=(1, 2), dilation=(1, 2), requantize=Requantize(multiplier=1 << 30, shift=-8))
+"""Its window is short, but no run of words, so that no tile starts while the tile before it ends."""
+
+
 @RUN
 @given(cases(storage=MIXED, kernels=("plain", "hvx")))
+@example(Case("spread", replace(CHAIN, conv=(SPREAD,)), replace(HVX, k_split=2, storage="output")))
 def test_formula_allocation_and_count_agree_wherever_caches_lie(case: Case) -> None:
     assume(is_supported(case.chain))
     lowered = lower_case(case)

@@ -93,8 +93,8 @@ class InnerConv:
 
     @property
     def reads_unsigned(self) -> bool:
-        """Whether its source is uint8 as it is stored: int8 is, too, in blocks of 4 channels."""
-        return not self.is_signed or (self.plane.is_of_words and self.number > 1)
+        """Whether its source is uint8 as it is stored: int8 is, too, in blocks of 4 channels, which no input has."""
+        return not self.is_signed or self.plane.is_of_words
 
     @property
     def makes_unsigned(self) -> bool:
