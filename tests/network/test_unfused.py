@@ -1,11 +1,14 @@
 """What a call moves outside of chains: counted from the graph, it is what the steps of its program move."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hexconv.analyze import planned_work
 from hexconv.model import Manifest, import_model, write_network
+from hexconv.model.manifest import OperatorEntry
+from hexconv.model.unfused import unfused_lines
 from hexconv.network import Wanted
 from hexconv.network.library import read_network
 from hexconv.network.step import Operation, moved_bytes
@@ -70,3 +73,22 @@ def test_a_network_moves_what_its_chains_vectors_and_operators_move(tmp_path: Pa
         assert whole == chains + total.operators_after_bytes
     assert total.saved_bytes == alone.saved_bytes
     assert alone.operators == alone.operators_after_bytes == 0
+
+
+def test_operators_that_are_not_named_move_the_rest() -> None:
+    sizes = {
+        "Add": 500_000,
+        "Concat": 40_000,
+        "MaxPool": 3000,
+        "Resize": 200,
+        "Softmax": 10,
+        "Tanh": 7,
+        "Sqrt": 5,
+        "Exp": 1,
+    }
+    entries = [
+        OperatorEntry(node=op, op=op, reads_bytes=size, writes_bytes=0, elements=1) for op, size in sizes.items()
+    ]
+    [line] = unfused_lines(entries)
+    assert f"8 operators move {sum(sizes.values())} bytes a call" in line
+    assert sum(int(size) for size in re.findall(r" (\d+)(?:,|$)", line)) == sum(sizes.values())

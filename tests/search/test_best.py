@@ -12,6 +12,7 @@ from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed, plan_all
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.kernels import Kernel
 from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
@@ -56,6 +57,14 @@ NARROW = Chain(
     input_layout="NHCW32c",
     conv=(replace(DEPTHWISE, groups=1, stride=(2, 2)), DEPTHWISE),
 )
+
+
+@pytest.mark.parametrize(("asked", "used"), [(None, "plain"), ("hvx", "hvx")])
+def test_a_kernel_that_is_asked_for_takes_the_place_of_the_cases_own(asked: Kernel | None, used: Kernel) -> None:
+    chain = replace(QUANTISED, input=(1, 8, 8, 64))
+    [planned] = plan_all([Case("small", chain, PLAIN)], Question(1 << 20), kernel=asked).planned
+    assert planned.fused
+    assert planned.fused.case.plan.kernel == used
 
 
 @RUN
