@@ -24,7 +24,9 @@ SPREAD = Conv2d(out_channels=64, kernel=(1, 2), dilation=(1, 2), requantize=Requ
 
 @RUN
 @given(cases(storage=MIXED, kernels=("plain", "hvx")))
-@example(Case("spread", replace(CHAIN, conv=(SPREAD,)), replace(HVX, k_split=2, storage="output")))
+@example(
+    Case("spread", replace(CHAIN, input=(1, 4, 40, 64), conv=(SPREAD,)), replace(HVX, k_split=2, storage="output"))
+)
 def test_formula_allocation_and_count_agree_wherever_caches_lie(case: Case) -> None:
     assume(is_supported(case.chain))
     lowered = lower_case(case)

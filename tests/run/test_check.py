@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 
 from hexconv.compute import magnitude, reference
+from hexconv.errors import Overran
 from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
+from hexconv.lower import lower_case
+from hexconv.run import measure
 from hexconv.run.check import TOLERANCE, Check, check
-from hexconv.run.tensors import random_tensors
-from hexconv.spec import Chain, Conv2d
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.run.tensors import random_tensors, run_bytes
+from hexconv.spec import Case, Chain, Conv2d, Plan
 
 SHAPE = (1, 3, 5, 7)
 
@@ -74,3 +79,12 @@ def test_a_long_sum_of_equal_products_may_be_rounded_each_time_in_the_same_direc
     expected = np.full(SHAPE, products * np.float64(np.float32(value)))
     assert judged(np.full(SHAPE, rounded, np.float32), expected, longest_sum=products).passed
     assert not judged(0.98 * expected, expected, longest_sum=products).passed
+
+
+def test_a_run_may_take_all_memory_and_no_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("small", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan())
+    monkeypatch.setattr(measure, "available_memory_bytes", lambda: run_bytes(case.chain))
+    assert run_case(case, lower_case(case), Host()).check.passed
+    monkeypatch.setattr(measure, "available_memory_bytes", lambda: run_bytes(case.chain) - 1)
+    with pytest.raises(Overran, match="1 less; use a smaller case"):
+        run_case(case, lower_case(case), Host())

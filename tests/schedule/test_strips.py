@@ -43,7 +43,10 @@ CHAINS = {
     "int8": replace(IMAGE, dtype="int8", zero_point=-7, output_layout="NHCW32c", conv=(SIGNED, SIGNED)),
     "depthwise": replace(IMAGE, input=(1, 13, 47, 40), conv=(replace(SAME, groups=40), SAME)),
     "blocks of four channels": replace(
-        IMAGE, conv=(replace(SAME, out_channels=12), replace(SAME, out_channels=12), SAME)
+        IMAGE,
+        dtype="int8",
+        zero_point=-7,
+        conv=(replace(SIGNED, out_channels=12), replace(SIGNED, out_channels=12), SIGNED),
     ),
     "int16": replace(
         IMAGE,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hexconv.report.words import plan_name
 from hexconv.search import Objective, Question, Space, best_cuts, best_plan
 from hexconv.search.cuts import Cuts
-from hexconv.search.pieces import piece_of
+from hexconv.search.pieces import Pieces, piece_of
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import DEEP
 from tests.draws import LOWERED, RUN
@@ -56,6 +56,14 @@ def test_no_cut_costs_less(chain: Chain, objective: Objective, log_limit: int) -
         assert cost(cuts, objective) == pytest.approx(min(costs for costs, _ in every))
         assert cuts.best.footprint_bytes <= question.vtcm_bytes
         assert len(cuts.joints) == len(cuts.best.pieces) - 1
+
+
+def test_single_convs_are_searched_and_longer_pieces_that_move_too_much_are_not() -> None:
+    chain = Chain(input=(1, 32, 32, 64), conv=(SAME,) * 3)
+    pieces = Pieces(chain, Question(1 << 22))
+    assert all(pieces.promising(first, first + 1) for first in range(3))
+    assert pieces.promising(0, 3)
+    assert not pieces.promising(0, 2)
 
 
 @DEEP

@@ -134,6 +134,7 @@ def test_a_run_may_not_take_more_than_the_machine_has(monkeypatch: pytest.Monkey
     monkeypatch.setattr(runner, "available_memory_bytes", lambda: 1 << 20)
     with pytest.raises(RunFailed, match=r"needs 1\.\d MiB .* may have 1\.0 MiB"):
         Simulator().run(doubled(), [INPUT], OUTPUT)
+    Simulator()._check_memory(1 << 20)  # it may take all
 
 
 def test_a_kernel_takes_as_many_arguments_as_the_longest_chain_has() -> None:
