@@ -18,10 +18,11 @@ from math import prod
 from hexconv.spec.chain import Chain
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.kernels import KERNELS, Kernel, Nest, Target, fastest_first
+from hexconv.spec.kernels.hvx import what_hvx_wants
 from hexconv.spec.knobs import acts, why_without_effect
 from hexconv.spec.plan import Plan
 
-SCALAR_MACS_PER_PACKET = 0.6
+SCALAR_MACS_PER_PACKET, OF_FLOAT16 = 0.6, 0.07
 HVX_MACS_PER_PACKET = (40, 255)
 """What convs reach on the simulator (`reports/simulator.csv`, `reports/hvx.csv`)."""
 
@@ -34,14 +35,16 @@ class KernelChoice:
         asked: the kernel that the plan names; None where it names none.
         used: the kernel that the conv gets.
         why: `as asked`, or why the kernel asked for and the faster kernels can't serve the conv.
-        cost: what it costs on Hexagon that scalar code computes a conv of integers, estimated; empty where that was
-            asked for, and where hvx does.
+        cost: what it costs on Hexagon that scalar code computes a conv, and what would spare it if `why` doesn't say;
+            empty where that was asked for, and where hvx does.
+        scalar_packets: the packets that this scalar code takes, estimated; 0 where `cost` is empty.
     """
 
     asked: Kernel | None
     used: Kernel
     why: str
     cost: str = ""
+    scalar_packets: float = 0
 
     @property
     def is_fallback(self) -> bool:
@@ -90,9 +93,9 @@ def _choice(chain: Chain, index: int, plan: Plan | None, target: Target | None) 
     for kernel in _candidates(asked, target):
         why_not = _why_not(chain, index, plan, kernel, target)
         if not why_not:
-            falls = kernel == "plain" != asked and target != "llvm" and chain.is_integer
-            cost = _cost(chain, index) if falls else ""
-            return KernelChoice(asked, kernel, _why(asked, kernel, passed_over, target), cost)
+            falls = kernel == "plain" != asked and target != "llvm"
+            cost = _cost(chain, index) if falls else ("", 0)
+            return KernelChoice(asked, kernel, _why(asked, kernel, passed_over, target), *cost)
         passed_over.append(why_not)
     raise AssertionError("the plain kernel serves all")
 
@@ -128,12 +131,13 @@ def _why(asked: Kernel | None, kernel: Kernel, passed_over: list[str], target: T
     return "; ".join(passed_over) or f"the fastest that serves it on {target or 'hexagon'}"
 
 
-def _cost(chain: Chain, index: int) -> str:
-    """Estimate what scalar code takes for conv `index`, beside HVX."""
+def _cost(chain: Chain, index: int) -> tuple[str, float]:
+    """Compare scalar code for conv `index` with HVX, say what would let HVX serve it, and estimate its packets."""
     macs = prod(chain.shapes[index + 1]) * prod(chain.filter_shapes[index][1:])
+    rate = OF_FLOAT16 if chain.dtype == "float16" else SCALAR_MACS_PER_PACKET
     least, most = HVX_MACS_PER_PACKET
-    packets = f"about {macs / SCALAR_MACS_PER_PACKET:.2g} packets, {SCALAR_MACS_PER_PACKET} MACs a packet"
-    return f"scalar code: {packets}, where hvx has {least} to {most}"
+    cure = what_hvx_wants(chain, index)
+    return f"{rate} MACs a packet, where hvx has {least} to {most}{cure and '; '}{cure}", macs / rate
 
 
 def kernel_columns(kernels: Sequence[KernelChoice]) -> dict[str, str]:
@@ -152,26 +156,30 @@ def kernel_columns(kernels: Sequence[KernelChoice]) -> dict[str, str]:
 def kernel_words(kernels: Sequence[KernelChoice], costs: bool = False) -> str:
     """Write the choices of a case in a line; with `costs`, also what convs cost that fall to scalar code.
 
-    >>> refused = KernelChoice("hvx", "plain", "it shifts left", "scalar code: about 9 packets")
+    >>> refused = KernelChoice("hvx", "plain", "its shift", "0.6 MACs each", 9)
     >>> kernel_words((refused,))
-    'plain, hvx asked: it shifts left'
+    'plain, hvx asked: its shift'
     >>> served = KernelChoice("hvx", "hvx", "as asked")
     >>> kernel_words((served,))
     'hvx, as asked'
-    >>> kernel_words((served, refused, served), costs=True)
-    'conv1 and conv3 hvx, as asked; conv2 plain, hvx asked: it shifts left (scalar code: about 9 packets)'
+    >>> kernel_words((served, refused, refused), costs=True)
+    'conv1 hvx, as asked; conv2 and conv3 plain, hvx asked: its shift (scalar code: about 18 packets, 0.6 MACs each)'
     """
-    convs: dict[str, list[str]] = {}
+    alike: dict[KernelChoice, list[int]] = {}
     for number, choice in enumerate(kernels, 1):
-        convs.setdefault(_choice_words(choice, costs), []).append(f"conv{number}")
-    if len(convs) == 1:
-        return next(iter(convs))
-    return "; ".join(f"{' and '.join(numbers)} {words}" for words, numbers in convs.items())
+        alike.setdefault(replace(choice, scalar_packets=0), []).append(number)
+    said: list[str] = []
+    for choice, numbers in alike.items():
+        together = sum(kernels[number - 1].scalar_packets for number in numbers)
+        convs = f"{' and '.join(f'conv{number}' for number in numbers)} " if len(alike) > 1 else ""
+        said.append(convs + _choice_words(replace(choice, scalar_packets=together), costs))
+    return "; ".join(said)
 
 
 def _choice_words(choice: KernelChoice, costs: bool) -> str:
     asked = "" if choice.asked == choice.used else f" {choice.asked or 'none'} asked:"
-    return f"{choice.used},{asked} {choice.why}" + (f" ({choice.cost})" if choice.cost and costs else "")
+    cost = f" (scalar code: about {choice.scalar_packets:.2g} packets, {choice.cost})" if choice.cost and costs else ""
+    return f"{choice.used},{asked} {choice.why}{cost}"
 
 
 def _together(values: Sequence[str]) -> str:

@@ -23,8 +23,8 @@ from hexconv.cli.commands import COMMANDS
 from hexconv.model import ChainEntry, Manifest, NotTaken
 from hexconv.model.requantize import ROUNDING
 
-GOOD = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 2\n[plan]\n"
-HUGE = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 2\nkernel = 1000\npadding = 1000\n[plan]\n"
+GOOD = "[chain]\ninput = [1, 8, 8, 4]\ndtype = 'uint8'\n[[chain.conv]]\nout_channels = 2\n[plan]\n"
+HUGE = GOOD.replace("[plan]", "kernel = 1000\npadding = 1000\n[plan]")
 FULL = ("full.csv", "full.npz", "full.svg", "full.html", "into/good.tir", "into/good.toml", "journaled.csv.journal")
 PIPES = ("pipe.toml", "pipe.onnx", "pipe.csv", "tables/simulator.csv", "mixed/pipe.toml")
 FOLDERS = ("into", "tables", "mixed", "empty", "network", "net")
@@ -185,7 +185,7 @@ COMMAND_LINES = {
     "cache --json": ["cache", "good.toml", "--json"],
     "doctor": ["doctor", "--json"],
     "example": ["example", "-o", "examples"],
-    "import": ["import", "model.onnx", "-o", "imported"],
+    "import": ["import", "model.onnx", "-o", "imported", "--target", "llvm"],
     "layout": ["layout", "packed", "NHWC8h8w32c", "--shape", "1,8,8,4", "--draw"],
     "layout compare": ["layout", "compare", "good.toml", "--csv", "t.csv"],
     "report": ["report", "good.toml", "-o", "t.html"],
@@ -330,7 +330,7 @@ def test_a_bad_file_hides_no_good_one(command: str, one_bad_of_many: Path, capsy
 def test_the_manifest_of_a_network_is_no_case_beside_others_and_stands_for_its_folder_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chain = "[chain]\ninput = [1, 8, 8, 4]\nconv = [{ out_channels = 2 }]\n"
+    chain = "[chain]\ninput = [1, 8, 8, 4]\ndtype = 'uint8'\nconv = [{ out_channels = 2 }]\n"
     entry = {"convs": ("c",), "input": "x", "output": "y", "ended_by": "output", "reason": "it is given back"}
     names = ["two", "one", "unlisted"]
     for name in names:

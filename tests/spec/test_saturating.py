@@ -13,6 +13,7 @@ from hexconv.compute.reference import reference
 from hexconv.errors import InputError
 from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.kernel import refusals
+from hexconv.spec.kernels.hvx import what_hvx_wants
 from hexconv.spec.raised import BYTE, RAISED, raised
 from hexconv.spec.room import sums_refusal
 from hexconv.spec.vectors import Array
@@ -143,6 +144,8 @@ def test_hvx_says_why_it_leaves_filters_of_int16_and_sums_that_are_too_long_to_p
     longer = long_chain(Requantize(multiplier=2**30, shift=-14, saturates_at=2**29), 40_000)
     assert not sums_refusal(chain, "hvx")
     assert "the filter of chain.conv[0] is int16" in refused_by_hvx(wide)
+    assert what_hvx_wants(wide, 0) == 'hvx serves it with filter_dtype = "int8"'
+    assert not refusals(replace(wide, filter_dtype="int8"), "hvx")[0]
     assert "(raised)" in refused_by_hvx(longer)
 
 

@@ -55,6 +55,20 @@ def _filter_refusal(chain: Chain, index: int) -> str:
     return f"hvx saturates sums of int16 by int8 alone; the filter of chain.conv[{index}] is int16"
 
 
+def what_hvx_wants(chain: Chain, index: int) -> str:
+    """Say what would let hvx serve conv `index`; empty where it does, and where the refusal of its sums says it.
+
+    >>> what_hvx_wants(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), 0)
+    'hvx serves it quantised to 8 or 16 bits'
+    """
+    how = chain.conv[index].requantize
+    if not chain.is_integer:
+        return "hvx serves it quantised to 8 or 16 bits"
+    if how and isinstance(how.shift, int) and how.shifts_left:
+        return f"hvx serves it with an output scale {2**how.shift} times as large, which has a shift of 0"
+    return 'hvx serves it with filter_dtype = "int8"' if _filter_refusal(chain, index) else ""
+
+
 def _unstated(chain: Chain) -> Knobs:
     """Return the default plan: no row recomputed, all channels in one step, filters resident, DMA overlapped."""
     most = max(tensor.channel_blocks for tensor in tensor_extents(chain)[1:])
