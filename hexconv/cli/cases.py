@@ -74,8 +74,9 @@ class Batch:
 
     def say_notes(self) -> None:
         """Print a line for each import whose cases these are, if it notes where they differ from the model."""
-        for folder in dict.fromkeys(path.parent for path, _ in self.sources):
-            with suppress(InputError):  # a folder without a manifest, or with one that these cases don't need
+        folders = dict.fromkeys(path.parent for path, _ in self.sources)
+        for folder in (each for each in folders if (each / MANIFEST).exists()):
+            with suppress(InputError):  # a manifest that can't be read, which these cases don't need
                 known = Manifest.load(folder)
                 say_notes(known.model, known.differences, folder / MANIFEST)
 
