@@ -191,3 +191,18 @@ print(kept[0].do({"a": 1}).answer)
 """
     done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("{'a': 1}\n", "")
+
+
+CASE = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 2\n[plan]\n"
+
+
+@pytest.mark.parametrize(("blocks", "code"), [(4, 2), (10_000, 0)])
+def test_an_object_that_may_not_be_so_large_is_an_error_and_no_end_of_llvm(
+    blocks: int, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "a.toml").write_text(CASE)
+    command = f"ulimit -f {blocks}; exec {sys.executable} -m hexconv build a.toml -o lib --target llvm"
+    found = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == code
+    assert found.stderr == ("hexconv: this machine: File too large; mend that, and try again\n" if code else "")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.toml", *(() if code else ("lib",))}

@@ -1,14 +1,16 @@
 """Make an object file of what LLVM has compiled for Hexagon, by way of its assembly, where packets are mended."""
 
+import errno
 import os
 import re
+import resource
 import warnings
 
 import tvm
 from tvm.target import Target
 
 from hexconv.errors import HexconvWarning, Unsupported
-from hexconv.lower.packets.assembled import Refused, assembled
+from hexconv.lower.packets.assembled import Refused, assembled, compiled_apart
 from hexconv.lower.packets.far_loops import with_loops_in_reach
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
@@ -78,7 +80,18 @@ def _impossible(where: str) -> Unsupported:
 
 
 def as_it_is(library: tvm.runtime.Module) -> bytes:
-    """Return the object file that LLVM makes of its own packets, by memory: on a full disk LLVM ends the process."""
+    """Return the object file that LLVM makes of its own packets, by memory: on a full disk LLVM ends the process.
+
+    It does so too where a limit of files is reached, which memory has as well; a process apart makes it then.
+
+    Raises:
+        OSError: files may not grow as large as this one is.
+    """
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        try:
+            return compiled_apart(library.inspect_source("ll"))
+        except Refused as refused:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG)) from refused
     file = os.memfd_create("kernel.o")
     try:
         library.write_to_file(f"/proc/self/fd/{file}", "o")

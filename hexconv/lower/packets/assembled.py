@@ -25,8 +25,7 @@ class Refused(Exception):
 def assembled(text: str, target: Target) -> bytes:
     """Return an object file of assembly for one target.
 
-    LLVM takes assembly as part of a module: one `module asm` a line, and nothing else. It ends its process where it
-    doesn't take a line, so a process apart does this. (A fork could wait for ever for locks that threads held.)
+    LLVM takes assembly as part of a module: one `module asm` a line, and nothing else.
 
     Raises:
         Refused: LLVM doesn't take the text.
@@ -35,9 +34,22 @@ def assembled(text: str, target: Target) -> bytes:
     lines = [f'module asm "{_quoted(line)}"' for line in text.splitlines()]
     flags = ["!llvm.module.flags = !{!0}", f'!0 = !{{i32 4, !"tvm_target", !"{_quoted(str(target))}"}}']
     triple = f'target triple = "{target.attrs["mtriple"]}"'
+    return compiled_apart("\n".join([triple, *lines, *flags]) + "\n")
+
+
+def compiled_apart(text: str) -> bytes:
+    """Return an object file of a module in LLVM's language.
+
+    LLVM ends its process where it doesn't take a line, and where it can't write, so a process apart does this. (A fork
+    could wait for ever for locks that threads held.)
+
+    Raises:
+        Refused: LLVM doesn't take the text, or can't write what it makes of it.
+        RunFailed: no process can be started.
+    """
     with scratch() as folder:
         module, kernel, said = (folder / name for name in ("kernel.ll", "kernel.o", "said.txt"))
-        module.write_text("\n".join([triple, *lines, *flags]) + "\n")
+        module.write_text(text)
         ending = _assembler(os.getpid()).do({"module": str(module), "kernel": str(kernel), "said": str(said)})
         if ending.how != "answered":
             raise Refused(_first_error(said.read_text(errors="replace") if said.exists() else "") or ending.reason)
