@@ -9,11 +9,13 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.sweep.verdict import short_copies
+from tests.deep import DEEP
 from tests.draws import SAME_RUN
 from tests.lower.descriptors import groups_of
 
 HOW = 'requantize = { multiplier = 134217728, shift = -10, zero_point = 0, rounding = "up" }'
 PLAN = '[plan]\norder = "h_outer"\nbuffering = "double"\nkernel = "hvx"'
+SLOWEST = "an image of one row, in stripes that might have many"
 CASES = {
     "a strip begins in padding, and a clamp of its columns holds by itself": f"""
 [chain]
@@ -177,7 +179,7 @@ buffering = "double"
 kernel = "hvx"
 storage = "vtcm"
 """,
-    "an image of one row, in stripes that might have many": f"""
+    SLOWEST: f"""
 [chain]
 input = [2, 1, 20, 1]
 dtype = "uint8"
@@ -206,7 +208,7 @@ threads = 2
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=DEEP if name == SLOWEST else ()) for name in CASES])
 def test_no_short_row_is_a_copy_of_its_own(name: str) -> None:
     check(Case.parse(CASES[name], "short"))
 

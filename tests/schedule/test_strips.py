@@ -18,7 +18,7 @@ from hexconv.spec.places import Storage
 from hexconv.spec.strips import strips_of, why_no_strips
 from hexconv.sweep.verdict import miscounts, short_copies
 from tests.deep import DEEP, one_in
-from tests.draws import RUN, SAME_LOWERED
+from tests.draws import JUDGED, RUN
 from tests.lowered import lower_case
 from tests.strategies import cases
 
@@ -76,6 +76,7 @@ KEPT = {
 
 EACH = [(name, list(PLANS)[(place + 1) % 4]) for place, name in enumerate(CHAINS)]
 MOMENTS: tuple[Moment, ...] = ("late", "early")
+WITHOUT_INPUT = "intermediates+filters+output"
 RUNS = [(name, list(PLANS)[place % 3], MOMENTS[place % 2]) for place, name in enumerate(CHAINS)]
 """Each chain under some of the plans, by turns; those with a cache outside of VTCM are counted, not run."""
 
@@ -101,7 +102,7 @@ def test_sizes_bytes_and_products_are_those_that_are_predicted_where_columns_are
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "plan", "copies"), one_in(2, KEPT_RUN))
+@pytest.mark.parametrize(("name", "plan", "copies"), one_in(4, KEPT_RUN))
 def test_strips_that_keep_columns_are_exact(name: str, plan: str, copies: Moment) -> None:
     case = Case(name, CHAINS[name], KEPT[plan])
     run = run_case(case, lower_case(case), Simulator(copies=Copies(copies), slots=False))
@@ -110,7 +111,7 @@ def test_strips_that_keep_columns_are_exact(name: str, plan: str, copies: Moment
 
 
 @pytest.mark.parametrize(("kernel", "stride", "rows"), one_in(3, [(1, 2, 2), (2, 3, 3), (3, 2, 2), (3, 1, 3)]))
-@pytest.mark.parametrize("storage", ["input+filters+output", "intermediates+filters+output"])
+@pytest.mark.parametrize("storage", ["input+filters+output", WITHOUT_INPUT])
 def test_rows_of_the_input_are_kept_once_whatever_a_step_reads_again(
     kernel: int, stride: int, rows: int, storage: Storage
 ) -> None:
@@ -121,8 +122,10 @@ def test_rows_of_the_input_are_kept_once_whatever_a_step_reads_again(
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("stride", "rows"), [(2, 2), (3, 1)])
-@pytest.mark.parametrize("storage", ["vtcm", "intermediates+filters+output"])
+@pytest.mark.parametrize(
+    ("stride", "rows", "storage"),
+    one_in(3, [(2, 2, "vtcm"), (3, 1, "vtcm"), (2, 2, WITHOUT_INPUT), (3, 1, WITHOUT_INPUT)]),
+)
 def test_rows_of_the_input_are_kept_where_a_later_stride_steps_over_rows(
     stride: int, rows: int, storage: Storage
 ) -> None:
@@ -136,7 +139,7 @@ def test_rows_of_the_input_are_kept_where_a_later_stride_steps_over_rows(
 
 @DEEP
 @pytest.mark.simulator
-@SAME_LOWERED
+@JUDGED
 @given(cases(DTYPES, kernels=("hvx",), channels=40), st.integers(1, 3), st.sampled_from(MOMENTS))
 def test_drawn_strips_that_keep_columns_are_exact(drawn: Case, w_split: int, copies: Moment) -> None:
     case = keeping(drawn, w_split)

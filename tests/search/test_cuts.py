@@ -14,7 +14,7 @@ from hexconv.search.cuts import Cuts
 from hexconv.search.pieces import Pieces, piece_of
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import DEEP
-from tests.draws import LOWERED, RUN
+from tests.draws import JUDGED, LOWERED
 from tests.strategies import chains, is_supported
 
 PAGE = Path(__file__).parents[2] / "hexconv" / "docs" / "how-to" / "fit.md"
@@ -67,7 +67,7 @@ def test_single_convs_are_searched_and_longer_pieces_that_move_too_much_are_not(
 
 
 @DEEP
-@RUN
+@JUDGED
 @given(chains(), st.integers(14, 19))
 def test_less_traffic_needs_exactly_the_memory_that_is_said(chain: Chain, log_limit: int) -> None:
     assume(is_supported(chain) and Space.of(chain, Plan()).size <= 400)
