@@ -51,10 +51,13 @@ def _locked(place: Path) -> tuple[Path, int]:
     while True:
         folder = place / f"{PREFIX}{secrets.token_hex(4)}"
         folder.mkdir()
-        lock = os.open(folder, os.O_RDONLY)
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:  # another process has taken it for an abandoned one already
+            continue
         with contextlib.suppress(OSError):  # a file system without locks: then nobody removes the folder either
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # another process may have taken it for an abandoned one before it was locked
+        if folder.exists():  # likewise, before it was locked
             return folder, lock
         os.close(lock)
 
