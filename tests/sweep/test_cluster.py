@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.deep import DEEP
 from tests.sweep.sweeping import ROOT, Sweeping, alive, descendants, grid_text, kill, wait_until
 
 ROWS = 60
@@ -63,6 +64,7 @@ def working(scheduler: str, tmp_path: Path) -> Iterator[list[subprocess.Popen[by
                 kill(pid)
 
 
+@DEEP
 def test_a_cluster_does_the_same_rows_and_outlives_a_worker(scheduler: str, tmp_path: Path) -> None:
     here, there = (Sweeping(tmp_path / name) for name in ("here", "there"))
     for sweeping in (here, there):

@@ -17,6 +17,7 @@ from hexconv.sweep import rows
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.journal import Journal
 from hexconv.sweep.request import requests
+from tests.deep import DEEP
 from tests.sweep.faults import FAULTS, FIRST_BATCH
 from tests.sweep.sweeping import Sweeping, alive, descendants, grid_text, kill, wait_until
 
@@ -50,6 +51,7 @@ def assert_whole(sweeping: Sweeping, undisturbed: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(sweeping.table(), undisturbed)
 
 
+@DEEP
 def test_a_driver_and_its_processes_killed_at_random_lose_nothing(
     sweeping: Sweeping, undisturbed: pd.DataFrame
 ) -> None:
@@ -140,6 +142,7 @@ def full_disk(tmp_path: Path):
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+@DEEP
 def test_a_full_disk_stops_the_sweep_and_room_lets_it_go_on(full_disk: Path, undisturbed: pd.DataFrame) -> None:
     sweeping = prepared(full_disk)
     subprocess.run(["mount", "-o", "remount,size=12k", str(full_disk)], check=True)
