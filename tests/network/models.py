@@ -32,12 +32,6 @@ class OneOperator(Network):
         scale, zero = np.float32(self.random.uniform(0.01, 0.05)), int(self.random.integers(0, 256))
         return result if self.reals else self.real(self.quantised(result, scale, zero), scale, zero)
 
-    def weights8(self, *shape: int, axis: int) -> str:
-        """Weights of int8, one scale for each place of an axis."""
-        codes = self.constant(self.random.integers(-127, 128, shape), "int8")
-        scales = self.random.uniform(0.001, 0.004, shape[axis])
-        return self.node("DequantizeLinear", [codes, *self.ends(scales, 0, "int8")], axis=axis)
-
 
 def add(net: OneOperator) -> str:
     one, codes = net.image()

@@ -1,7 +1,7 @@
 """Drawn operators between chains: each code by numpy is one that float32 can give of the real number before it.
 
 That number is ONNX Runtime's, node by node, and ONNX's evaluator's. Pools are crossed: ceil_mode, padding that counts,
-windows that are cut, signs of codes.
+windows that are cut, signs of codes. What import says that an operator moves is what the program's steps move.
 """
 
 import warnings
@@ -14,11 +14,14 @@ import onnx
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from hexconv.errors import Unsupported
+from hexconv.model import import_model
 from hexconv.network.answer import answer
 from hexconv.network.library import Wanted, read_network
+from hexconv.network.step import Operation, moved_bytes
 from tests.draws import LOWERED
 from tests.verify.networks import IMAGE, Network
 
@@ -28,6 +31,9 @@ WANTED = Wanted(1 << 20, "llvm")
 BATCH, CHANNELS, ROWS, COLUMNS = IMAGE
 NEAR = 2e-4
 """Steps that float32 may be off by: a sum of some ten numbers of at most 2**9 steps each."""
+OF_MATRICES = ("MatMul", "Gemm", "Gemm with a bias")
+OF_MANY = 5e-3
+"""The same of a sum of some hundred."""
 
 
 class Drawn(Network):
@@ -43,6 +49,16 @@ class Drawn(Network):
 
     def image(self) -> str:
         return self.node("DequantizeLinear", [self.codes, *self.ends(*self.image_ends, self.dtype_of_codes)])
+
+    def again(self, real: str) -> str:
+        """A result in codes of another scale and zero point, as the next operator reads it."""
+        scale, zero = np.float32(self.random.uniform(0.01, 0.03)), int(self.random.integers(0, 100))
+        ends = self.ends(scale, zero, self.dtype_of_codes)
+        return self.node("DequantizeLinear", [self.node("QuantizeLinear", [real, *ends]), *ends])
+
+    def pooled(self, side: int) -> str:
+        """The largest of each square of pixels."""
+        return self.node("MaxPool", [self.image()], kernel_shape=[side, side], strides=[side, side])
 
     def ended(self, real: str) -> tuple[str, str]:
         return real, self.node("QuantizeLinear", [real, *self.ends(*self.made_ends, self.dtype_of_codes)])
@@ -105,8 +121,71 @@ def test_a_resize_means_what_onnx_says(seed: int, dtype: str, places: str, how: 
     compare(net, *net.ended(resized))
 
 
-def compare(net: Drawn, real: str, made: str) -> None:
-    """Hold numpy against both witnesses; without a `real` result, the numbers of codes are compared."""
+@LOWERED
+@given(SEEDS, DTYPES, st.integers(1, 3), st.integers(2, 3), st.booleans())
+def test_a_concat_means_what_onnx_says(seed: int, dtype: str, axis: int, parts: int, from_the_end: bool) -> None:
+    net = Drawn(seed, dtype)
+    read = [net.image(), *(net.again(net.node("Relu", [net.image()])) for _ in range(parts - 1))]
+    joined = net.node("Concat", read, axis=axis - 4 if from_the_end else axis)
+    accounted(net, compare(net, *net.ended(joined)))
+
+
+@LOWERED
+@given(SEEDS, DTYPES, st.sampled_from(["DCR", "CRD"]), st.sampled_from([2, 3]), st.integers(1, 3))
+def test_depth_to_space_means_what_onnx_says(seed: int, dtype: str, mode: str, block: int, channels: int) -> None:
+    net = Drawn(seed, dtype)
+    deep = net.again(net.node("Concat", [net.image()] * block**2 * channels, axis=1))
+    accounted(net, compare(net, *net.ended(net.node("DepthToSpace", [deep], blocksize=block, mode=mode))))
+
+
+@LOWERED
+@given(SEEDS, DTYPES, st.sampled_from([4, 5, 7]), st.integers(1, 40), st.integers(0, 1), st.sampled_from(OF_MATRICES))
+def test_products_of_matrices_mean_what_onnx_says(
+    seed: int, dtype: str, side: int, made: int, turned: int, how: str
+) -> None:
+    net, read = Drawn(seed, dtype), CHANNELS * (ROWS // side) * (COLUMNS // side)
+    flat = net.node("Flatten", [net.again(net.pooled(side))])
+    if how == "MatMul":
+        found = net.node("MatMul", [flat, net.weights8(read, made, axis=1)])
+    else:
+        weights = net.weights8(*((made, read) if turned else (read, made)), axis=1 - turned)
+        found = net.node(
+            "Gemm", [flat, weights, *([net.weights(made)] if how == "Gemm with a bias" else [])], transB=turned
+        )
+    accounted(net, compare(net, *net.ended(found), near=OF_MANY), converts=True)
+
+
+@LOWERED
+@given(SEEDS, DTYPES, pools(), st.tuples(st.integers(1, 2), st.integers(1, 2)), st.sampled_from([1, 3]), st.booleans())
+def test_a_transposed_conv_means_what_onnx_says(
+    seed: int, dtype: str, told: dict[str, Any], apart: tuple[int, int], groups: int, has_bias: bool
+) -> None:
+    net = Drawn(seed, dtype)
+    told = {name: told[name] for name in ("strides", "pads")} | {"kernel_shape": told["kernel_shape"]}
+    more = [int(net.random.integers(0, stride)) for stride in told["strides"]]
+    told |= {"dilations": apart, "group": groups, "output_padding": more}
+    weights = net.weights8(CHANNELS, 2, *told["kernel_shape"], axis=1)
+    found = net.node("ConvTranspose", [net.image(), weights, *([net.weights(2 * groups)] if has_bias else [])], **told)
+    accounted(net, compare(net, *net.ended(found), near=OF_MANY))
+
+
+def accounted(net: Drawn, made: str, converts: bool = False) -> None:
+    """Hold what import says of operators against the program's steps, some of which may convert between layouts."""
+    real = net.node("DequantizeLinear", [made, *net.ends(*net.made_ends, net.dtype_of_codes)])
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "one.onnx"
+        onnx.save(net.model(real), path)
+        entries = import_model(path).network.operator
+        steps = [step for step in read_network(path, WANTED).steps if isinstance(step, Operation)]
+    stored = sum(numpy_helper.to_array(each).nbytes for each in net.initializers)
+    assert len(steps) == len(entries) or (converts and len(steps) > len(entries))
+    for entry in entries:
+        reads = [moved_bytes(step)[0] for step in steps if step.result.bytes == entry.writes_bytes]
+        assert any(0 <= entry.reads_bytes - read <= stored for read in reads)
+
+
+def compare(net: Drawn, real: str, made: str, near: float = NEAR) -> str:
+    """Hold numpy against both witnesses; without a `real` result, the numbers of codes are compared. Returns `made`."""
     image = (net.random.standard_normal(IMAGE) * 1.5).astype(np.float32)
     outputs = [name for name in (real, made) if name]
     with TemporaryDirectory() as folder:
@@ -128,20 +207,21 @@ def compare(net: Drawn, real: str, made: str) -> None:
         steps = (ours - theirs[0]) / net.made_ends[0]
         assert np.max(np.abs(steps)) < 1.5
         assert np.count_nonzero(np.abs(steps) > 0.5) <= 0.002 * steps.size + 1
-        return
-    assert_rounded(ours.astype(np.int64), theirs[0], net)
+        return made
+    assert_rounded(ours.astype(np.int64), theirs[0], net, near)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             found = ReferenceEvaluator(model).run([real], {"image": image})[0]
     except (ValueError, IndexError):
-        return  # ONNX's evaluator fails where ceil_mode cuts some windows
+        return made  # ONNX's evaluator fails where ceil_mode cuts some windows
     if found.shape == ours.shape and np.allclose(found, theirs[0], atol=1e-5):  # it has other faults there, too
-        assert_rounded(ours.astype(np.int64), found, net)
+        assert_rounded(ours.astype(np.int64), found, net, near)
+    return made
 
 
-def assert_rounded(codes: np.ndarray, real: np.ndarray, net: Drawn) -> None:
+def assert_rounded(codes: np.ndarray, real: np.ndarray, net: Drawn, near: float) -> None:
     """Each code is a nearest one of a real number, within float32's error."""
     ends = np.iinfo(net.dtype_of_codes)
     steps = np.clip(real.astype(np.float64) / net.made_ends[0] + net.made_ends[1], ends.min, ends.max)
-    assert np.max(np.abs(codes - steps)) <= 0.5 + NEAR
+    assert np.max(np.abs(codes - steps)) <= 0.5 + near

@@ -31,6 +31,12 @@ class Network(Builder):
     def real(self, codes: str, scale: float, zero: int) -> str:
         return self.node("DequantizeLinear", [codes, *self.ends(scale, zero)])
 
+    def weights8(self, *shape: int, axis: int) -> str:
+        """Weights of int8, one scale for each place of an axis."""
+        codes = self.constant(self.random.integers(-127, 128, shape), "int8")
+        scales = self.random.uniform(0.001, 0.004, shape[axis])
+        return self.node("DequantizeLinear", [codes, *self.ends(scales, 0, "int8")], axis=axis)
+
     def start(self) -> tuple[str, np.float32, int]:
         """The image, quantised: codes, scale, zero point."""
         return self.quantised("image", STEP, 128), STEP, 128
