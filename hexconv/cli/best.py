@@ -61,11 +61,14 @@ def best(
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
+    from hexconv.run.doctor import check_plots
 
+    check_file("--plot", plot, ".svg")
+    if plot:
+        check_plots("--plot")
     with starting():
         from hexconv.cli.best_chains import Asked, best_chains
 
-    check_file("--plot", plot, ".svg")
     check_folder("--output", output)
     asked = Asked(vtcm, objective, kernel, target, caches, output, plot, run, verified, seconds, wide, account)
     return best_chains(chains, asked, json)

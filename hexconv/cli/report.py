@@ -52,6 +52,9 @@ def report(
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
+    from hexconv.run.doctor import check_plots
+
+    check_plots("report")
 
     with starting():
         from hexconv.cli.report_page import Asked, report_page

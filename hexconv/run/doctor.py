@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hexconv.errors import HexconvError
+from hexconv.errors import HexconvError, ToolMissing
 from hexconv.run.simulator import needs
 
 MIB = 1 << 20
 INSTALL_RUNTIME = "pip install 'hexconv[verify]'"
+INSTALL_PLOTS = "pip install 'hexconv[report]'"
 CPUINFO = Path("/proc/cpuinfo")
 X86 = ("x86_64", "amd64", "i386", "i686")
 VNNI = {"avx512_vnni", "avx_vnni", "avx_vnni_int8"}
@@ -53,8 +54,8 @@ def examine() -> list[Part]:
     short = needs.short_of_addresses(needs.TVM_ADDRESS_BYTES)
     if short:  # importing TVM would crash
         limit = Part("address space", short, "everything", needs.MORE_ADDRESSES, problem=short)
-        return [_tvm(), _ffi(), limit, _memory(), _onnxruntime()]
-    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime()]
+        return [_tvm(), _ffi(), limit, _memory(), _onnxruntime(), _plots()]
+    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime(), _plots()]
 
 
 def complete(parts: list[Part]) -> bool:
@@ -137,6 +138,21 @@ def _onnxruntime() -> Part:
     version, doubt = _package("onnxruntime"), saturation()
     found = f"{version}; {doubt}" if version and doubt else version
     return Part("onnxruntime", found, "verify", INSTALL_RUNTIME, needed=False)
+
+
+def _plots() -> Part:
+    versions = [_package(name) for name in ("altair", "vl-convert-python")]
+    return Part("altair", versions[0] if all(versions) else "", "report, best --plot", INSTALL_PLOTS, needed=False)
+
+
+def check_plots(asked: str) -> None:
+    """Refuse plots where the packages that draw them are not installed.
+
+    Raises:
+        ToolMissing: Altair or vl-convert is missing.
+    """
+    if not _plots().present:
+        raise ToolMissing(f"{asked} needs Altair and vl-convert, which are not installed: {INSTALL_PLOTS}")
 
 
 def saturation() -> str:

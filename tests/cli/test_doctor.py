@@ -1,6 +1,7 @@
 """`hexconv doctor`: what is there, what is missing, what to do about it."""
 
 import json
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.run import doctor
 
-PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "onnxruntime"}
+PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "onnxruntime", "altair"}
 
 
 @pytest.mark.simulator
@@ -37,6 +38,21 @@ def test_a_missing_package_is_missing_and_not_a_traceback(monkeypatch: pytest.Mo
     assert not parts["zig"].present
     assert parts["zig"].install == "pip install ziglang"
     assert not doctor.complete(list(parts.values()))
+
+
+def test_plots_without_the_packages_that_draw_them_are_refused_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name == "vl-convert-python":
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    for asked in (["report", "schedules/split-3x3.toml"], ["best", "schedules/split-3x3.toml", "--plot", "front.svg"]):
+        assert exit_code(asked) == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.endswith("needs Altair and vl-convert, which are not installed: pip install 'hexconv[report]'")
 
 
 @pytest.mark.parametrize("version", ["0.1.15", "0.1.15.post2", "0.2.0", "0.1.13"])
