@@ -257,3 +257,92 @@ def test_a_network_says_what_run_prints(network: Path, capsys: pytest.CaptureFix
     assert f"On the simulator they take {counts}; 1 of 1 is right." in _said(root)
     told = f"right; {row['packets']:,} packets, {row['issue_slots']:,} issue slots"
     assert [_facts(article)["On the simulator"].startswith(told) for article in root.all("article")] == [True]
+
+
+RUN_CASE = """
+[chain]
+input = [1, 16, 12, 32]
+dtype = "uint8"
+[[chain.conv]]
+out_channels = 40
+kernel = [3, 3]
+bias = true
+requantize = { multiplier = 1073741824, shift = -9 }
+[[chain.conv]]
+out_channels = 32
+requantize = { multiplier = 1073741824, shift = -9 }
+[plan]
+kernel = "hvx"
+order = "h_outer"
+halo = "roll"
+buffering = "double"
+storage = "vtcm"
+"""
+MULTIPLIED = 256
+"""The MACs of a slot with two multiplications of uint8."""
+
+
+def _rows_of(root: Element, title: str) -> list[list[str]]:
+    (table,) = [each for each in root.all("table") if each.all("caption") and title in _said(each.all("caption")[0])]
+    return [[_said(cell) for cell in row.all() if cell.tag in ("th", "td")] for row in table.all("tr")[1:]]
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@pytest.mark.deep
+@pytest.mark.simulator
+def test_figures_of_a_run_are_what_run_and_cache_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, page = tmp_path / "small.toml", tmp_path / "i.html"
+    case.write_text(RUN_CASE)
+    assert exit_code(["report", str(case), "--run", "--tables", str(tmp_path), "-o", str(page)]) == 0
+    capsys.readouterr()
+    assert exit_code(["run", str(case), "--target", "hexagon", "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert exit_code(["cache", str(case), "--json"]) == 0
+    (cache,), root = json.loads(capsys.readouterr().out), Document(page.read_text()).root
+    slots, needed, moved = run["issue_slots"], run["needed_macs"], cache["traffic_bytes"]
+    facts, figures = _facts(root.all("article")[0]), [_said(each) for each in root.all("figcaption")]
+    told = f"right; {run['packets']:,} packets, {slots:,} issue slots, {run['macs_per_slot']:.4g} needed MACs per slot"
+    assert facts["On the simulator"] == told
+
+    roofline = [f"{needed / slots:.4g}", f"{needed / moved:.3g}", f"{moved / slots:.3g}"]
+    (words,) = [each for each in figures if each.startswith("Roofline")]
+    assert f"{roofline[0]} of {MULTIPLIED} MACs per slot. Each byte moved serves {roofline[1]} MACs: " in words
+    assert f"a memory that moves {roofline[2]} bytes a slot keeps up" in words
+    assert _rows_of(root, "cases that were run on the simulator") == [["small", *roofline]]
+
+    (words,) = [each for each in figures if each.startswith("Over issue slots")]
+    marks = re.search(rf"The run takes {slots:,} issue slots, with the marks .* apart ([\d,]+) (more|fewer)", words)
+    assert marks
+    marked = slots + int(_number(marks[1])) * (1 if marks[2] == "more" else -1)
+    rows = _rows_of(root, "from which slot to which")
+    copies = [row for row in rows if row[3]]
+    copied = {
+        tensor: sum(_number(row[3]) for row in copies if row[0].endswith(tensor)) for tensor in ("input", "output")
+    }
+    assert copied == {each["name"]: each["bytes"] for each in cache["traffic"] if each["name"] in copied}
+    assert max(_number(row[2]) for row in rows) <= marked
+    convs = [row for row in rows if row[0].startswith("conv ")]
+    begin, end = _number(convs[0][1]), _number(convs[-1][2])
+    beside = [row for row in copies if _number(row[2]) > begin and _number(row[1]) < end]
+    tight = max(beside, key=lambda row: _number(row[3]) / (_number(row[2]) - _number(row[1])))
+    lasts, size = int(_number(tight[2]) - _number(tight[1])), int(_number(tight[3]))
+    fastest = f"{size / lasts:.3g} bytes a slot at most once the first have arrived: {in_bytes(size)} of "
+    assert f"{fastest}{tight[0].split()[-1]} in {lasts:,} slots." in words
+
+    shares = {what: int(part) for part, what in re.findall(r"(\d+)% (?:of the issue slots )?([a-z ]+)", facts["Limit"])}
+    multiplied = {"multiply what the result needs": needed, "multiply for nothing": cache["macs"] - needed}
+    known = {what: macs / MULTIPLIED / slots for what, macs in multiplied.items()} | {"are stalls": run["stall_share"]}
+    for what, part in known.items():
+        assert (
+            abs(shares.get(what, 0) / 100 - part) <= (0.005 if what in shares else 0.05) + abs(marked - slots) / slots
+        )
+    assert "multiply what the result needs" in shares
+    assert sum(shares.values()) <= 101
+
+    (words,) = [each for each in figures if each.startswith("Over time")]
+    lives = {row[0]: _number(row[4]) for row in _rows_of(root, "lives of the caches")}
+    assert lives == {each["name"]: each["bytes"] for each in cache["caches"]}
+    assert f" {in_bytes(cache['peak_bytes'])}" in words
