@@ -1,5 +1,6 @@
 """What `hexconv import` does: it writes the chains of a model as case files, and prints a table of them."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ from hexconv.model.imported import some
 from hexconv.model.unfused import unfused_lines
 from hexconv.report.units import counted
 from hexconv.spec import Chain, KernelChoice, Target, choose_kernels
+from hexconv.spec.weights import beyond_int32
 
 Kernels = Mapping[str, Sequence[KernelChoice]]
 """The kernel of each conv of a chain, and why, by the name of its case."""
@@ -31,6 +33,10 @@ def import_and_show(
     kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
     for name, choices in kernels.items():
         say_fallback(name, choices)
+    for number, case in enumerate(imported.cases):
+        if any(case.chain.sum_dtype(index) == "int64" for index in range(len(case.chain.conv))):
+            for sentence in beyond_int32(case.chain, imported.weights(number)):
+                print(f"hexconv: {one_line(case.name)}: {sentence}", file=sys.stderr)
     if json:
         written = {"kernels": kernels, "files": [str(file) for file in files]}
         print_json({**asdict(imported.network), **written})

@@ -1,6 +1,6 @@
 """Limits that follow from a chain's weights: how large sums and biases can be, and whether the chain states less."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
-from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.names import bias_name, filter_name
+from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32
+from hexconv.spec.names import bias_name, conv_name, filter_name
 from hexconv.spec.room import bias_limit
 from hexconv.spec.saturating import saturating
 
@@ -47,6 +47,23 @@ def largest_sum(chain: Chain, index: int, filter: Array, bias: Array | None) -> 
     """Return the largest absolute value of a sum of any output channel, bias included."""
     least, most = sums_by_channel(chain, index, filter, bias)
     return int(np.maximum(-least, most).max(initial=0))
+
+
+def beyond_int32(chain: Chain, weights: Mapping[str, Array]) -> Iterator[str]:
+    """Yield a sentence on each conv whose sums leave int32 and are held in 64 bits: which channel, and by how much.
+
+    Args:
+        chain: the chain, with the limits of its weights.
+        weights: `filter1`, `bias1`, ..., logical.
+    """
+    for index in range(len(chain.conv)):
+        number = index + 1
+        if chain.sum_dtype(index) != "int64" or chain.saturates(index):
+            continue
+        least, most = sums_by_channel(chain, index, weights[filter_name(number)], weights.get(bias_name(number)))
+        reached = np.maximum(-least, most)
+        channel, beyond = int(reached.argmax()), int(reached.max()) - LARGEST_INT32
+        yield f"{conv_name(number)}: sums of channel {channel} reach {reached.max()}, {beyond} beyond int32"
 
 
 def with_limits(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hexconv.model import Imported
 from hexconv.spec import choose_kernels
 from hexconv.spec.dtypes import LARGEST_INT32
-from hexconv.spec.weights import largest_sum
+from hexconv.spec.weights import beyond_int32, largest_sum
 from hexconv.sweep.verdict import judge
 from tests.model.answers import integer_errors, saved
 from tests.model.quantised import Quantised
@@ -71,6 +71,18 @@ def test_dead_channels_are_taken_and_right(dead: list[Channel], live: list[Chann
     assert conv.sum_limit == most
     assert choice.used == "plain" or most <= LARGEST_INT32
     assert bool(choice.cost) == (choice.used == "plain")
+
+
+def test_a_channel_whose_sums_leave_int32_is_told_with_its_figure() -> None:
+    live, wide = Channel(127, 4000, 20), Channel(127, 2**31 - 2, 126.5)
+    found, _ = imported([live, wide])
+    [case], weights = found.cases, found.weights(0)
+    taps = map(int, weights["filter1"][1].ravel())
+    farthest = int(weights["bias1"][1]) + sum(max(-ZERO * tap, (255 - ZERO) * tap) for tap in taps)
+    assert list(beyond_int32(case.chain, weights)) == [
+        f"conv1: sums of channel 1 reach {farthest}, {farthest - LARGEST_INT32} beyond int32"
+    ]
+    assert not list(beyond_int32(imported([live])[0].cases[0].chain, weights))
 
 
 def test_dead_channels_run_on_every_kernel_as_numpy_says() -> None:
