@@ -4,7 +4,7 @@ Laws are drawn as a profile says, which `--hypothesis-profile` chooses:
 
 - `dev`, the usual one: other examples in every run; what failed is kept, and tried first.
 - `ci`, where CI=true: the same examples in every run, so that a commit fails by its own faults alone.
-- `deep`, of `make test-deep`: twenty times as many.
+- `deep`, of `make test-deep`: ten times as many.
 
 No example has a deadline: a machine that does other work beside the tests is slow, and not wrong.
 """
@@ -21,7 +21,7 @@ ON_CI = os.environ.get("CI") == "true"
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 settings.register_profile("dev", deadline=None, suppress_health_check=SLOW)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
-settings.register_profile("deep", settings.get_profile("dev"), max_examples=2000)
+settings.register_profile("deep", settings.get_profile("dev"), max_examples=1000)
 settings.load_profile("ci" if ON_CI else "dev")
 
 collect_ignore = ["networks/export.py", "mutants.py"]

@@ -19,7 +19,7 @@ from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Kind
 from hexconv.sweep.verdict import Verdict, judge
 from tests.deep import one_in
-from tests.draws import JUDGED
+from tests.draws import SAME_RUN
 from tests.schedule.judged import check_on_hvx
 from tests.search.test_grid import footprint, grid_of
 from tests.strategies import SMALL, Shrinking, is_supported
@@ -88,7 +88,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@JUDGED
+@SAME_RUN
 @given(cases())
 def test_drawn_convs_in_groups_are_exact_and_as_planned(case: Case) -> None:
     verdict = judge(case)
