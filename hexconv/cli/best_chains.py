@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from hexconv.cli.answers import print_json, utf8
 from hexconv.cli.best_weights import weights_files
-from hexconv.cli.cases import Batch, network_of, print_json, say_fallback, utf8
+from hexconv.cli.cases import Batch, network_of, say_fallback
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.cli.show import show

@@ -7,7 +7,8 @@ from shlex import quote
 
 from hexconv.build import Built, build
 from hexconv.build.library import DEFAULT_ISA
-from hexconv.cli.cases import Batch, print_json, with_weights
+from hexconv.cli.answers import print_json
+from hexconv.cli.cases import Batch, with_weights
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
 from hexconv.errors import InputError, ToolMissing

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hexconv.cli.answers import print_json
 from hexconv.cli.build_cases import Code, size_text
-from hexconv.cli.cases import print_json, say_fallback, say_notes
+from hexconv.cli.cases import say_fallback, say_notes
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hexconv.analyze import Usage, WorkUsage, cache_usage, conv_forms, work_usage
-from hexconv.cli.cases import Batch, print_json, write_text
+from hexconv.cli.answers import print_json, write_text
+from hexconv.cli.cases import Batch
 from hexconv.cli.show import show
 from hexconv.lower import lower_case
 from hexconv.report import cache_csv, cache_table, form_table, work_table

@@ -1,10 +1,9 @@
 """Reads the case files that a command line names, and does a command's work on each of them."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +15,6 @@ from hexconv.report.units import counted as counted_of
 from hexconv.run.given import bounded
 from hexconv.spec import Case, KernelChoice, Target
 from hexconv.spec.kernel import kernel_words
-from hexconv.written import write_file
 
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
 Result = TypeVar("Result")
@@ -234,22 +232,3 @@ def with_weights(case: Case, weights: dict[str, Any] | None) -> Case:
     if limited.kernels != case.kernels:
         say_fallback(f"{case.name} with its weights", limited.kernels)
     return limited
-
-
-def print_json(value: Any) -> None:
-    """Write JSON, in which dataclasses are objects, and nothing else to standard output."""
-    print(json.dumps(value, indent=2, default=asdict))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole; its folder is made if need be.
-
-    Raises:
-        NotWritten: the file can't be written to this path.
-    """
-    write_file(path, utf8(text))
-
-
-def utf8(text: str) -> bytes:
-    """Encode text that may hold what a file name has and UTF-8 hasn't."""
-    return text.encode("utf-8", "backslashreplace")

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from hexconv.cli.cases import print_json
+from hexconv.cli.answers import print_json
 from hexconv.cli.progress import waiting
 from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine

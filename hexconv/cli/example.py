@@ -19,7 +19,7 @@ def example(*, output: Annotated[Path, Parameter(name=["--output", "-o"])] = Pat
         output: write the model into this folder; the default is the current one.
         json: print the names of the written files as JSON.
     """
-    from hexconv.cli.cases import print_json  # imported here, so that `--help` doesn't wait for pydantic
+    from hexconv.cli.answers import print_json  # imported here, so that `--help` doesn't wait for pydantic
 
     check_folder("--output", output)
     path = output / NETWORK.name

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hexconv.cli.cases import print_json, say_fallback
+from hexconv.cli.answers import print_json
+from hexconv.cli.cases import say_fallback
 from hexconv.cli.progress import waiting
 from hexconv.cli.shapes import stated_shapes
 from hexconv.cli.show import show

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from hexconv.cli.cases import print_json, write_text
+from hexconv.cli.answers import print_json, write_text
 from hexconv.errors import InputError
 from hexconv.layout import Picture, picture, svg, text
 from hexconv.layout.catalog import Found

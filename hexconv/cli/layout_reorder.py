@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.cli.cases import print_json
+from hexconv.cli.answers import print_json
 from hexconv.errors import InputError
 from hexconv.layout import Layout, mace
 from hexconv.layout.catalog import Found, Placement, View, find, letters_of, options_of

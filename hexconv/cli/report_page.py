@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hexconv.cli.cases import Batch, network_of, print_json, write_text
+from hexconv.cli.answers import print_json, write_text
+from hexconv.cli.cases import Batch, network_of
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.errors import InputError

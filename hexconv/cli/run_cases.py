@@ -8,7 +8,8 @@ from typing import Any
 from rich.table import Table
 
 from hexconv.analyze import Fit, vtcm_fit
-from hexconv.cli.cases import Batch, print_json, with_weights, write_text
+from hexconv.cli.answers import print_json, write_text
+from hexconv.cli.cases import Batch, with_weights
 from hexconv.cli.progress import counted
 from hexconv.cli.show import show
 from hexconv.errors import InputError, ToolMissing

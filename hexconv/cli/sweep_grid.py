@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextCol
 from rich.progress import Task as BarTask
 from rich.text import Text
 
-from hexconv.cli.cases import print_json
+from hexconv.cli.answers import print_json
 from hexconv.cli.progress import bar
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.request import Row

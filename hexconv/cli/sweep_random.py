@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from hexconv.cli.cases import print_json
+from hexconv.cli.answers import print_json
 from hexconv.cli.progress import bar, tenths
 from hexconv.sweep.judging import judge_all
 from hexconv.sweep.random_case import random_case

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hexconv.analyze import cache_usage
-from hexconv.cli.cases import Batch, print_json, utf8, write_text
+from hexconv.cli.answers import print_json, utf8, write_text
+from hexconv.cli.cases import Batch
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.digest import SUFFIX, digest_of
 from hexconv.spec import Case, Target

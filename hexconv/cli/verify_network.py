@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hexconv.cli.cases import print_json
+from hexconv.cli.answers import print_json
 from hexconv.cli.progress import bar
 from hexconv.cli.show import show
 from hexconv.report import network_verdict_lines, network_verdict_row, network_verdict_table

@@ -30,6 +30,17 @@ print(code, sorted({{name.partition(".")[0] for name in sys.modules}} & set({SLO
         assert all(f" {name} " in told.stdout for name in COMMANDS)
 
 
+def test_a_layout_is_described_without_tvm() -> None:
+    asked = """
+import sys
+from hexconv.cli.app import exit_code
+code = exit_code(["layout", "packed", "NHWC8h8w32c", "--shape", "1,8,8,4", "--json"])
+print(code, sorted({"tvm", "pandas", "altair", "pydantic"} & sys.modules.keys()), file=sys.stderr)
+"""
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stderr.splitlines()[-1] == "0 []"
+
+
 def test_the_help_of_every_command_needs_no_tvm_and_names_only_files_that_are_there(tmp_path: Path) -> None:
     """One program asks for all of them, in a folder of its own: an installed wheel has no `schedules`."""
     asked = f"""
