@@ -61,8 +61,7 @@ def edges_of(strips: Strips, chain: Chain, index: int, forms: Forms) -> Edges | 
     # In blocks of 4 channels int8 lies as uint8, in a buffer of int8.
     flip = MADE_UNSIGNED if forms.channel_units[index + 1] == WORD_CHANNELS and chain.dtype == "int8" else 0
     stored = Stored(tensor_extents(chain)[index + 1], forms.activations[index + 1])
-    zero = chain.output_zero_point(index + 1)
-    held = zero - flip if zero >= 0 else zero + flip
+    held = chain.output_zero_point(index + 1) ^ -flip  # its sign bit changes
     return Edges(strips, index + 1, stored, forms.channel_units[index + 1], held, chain.dtype)
 
 

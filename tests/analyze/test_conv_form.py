@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hexconv.analyze import conv_forms
+from hexconv.analyze import conv_forms, needed_work
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +44,10 @@ def test_no_measured_run_has_more_macs_in_a_packet_than_its_forms_allow(name: st
     found = conv_forms(case)
     rates = {"output channels": 2, "channels of groups": 2, "words of groups": 1, "pixels": 2, "depthwise": 1}
     least = sum(form.products / rates[form.form] for form in found if form.products)
+    needed = needed_work(case.chain).macs
+    for form in found:
+        most = round(needed[form.name] * rates[form.form] / form.products, 1) if form.products else None
+        assert form.most_macs_per_packet == most
     packets = float(HVX.loc[name, "packets"])  # pyright: ignore[reportArgumentType]
     threads = case.settled.threads or 1
     assert 0 < least / threads <= packets

@@ -104,6 +104,14 @@ def test_results_sizes_and_work_are_what_they_should_be(name: str) -> None:
     assert run_case(case, lowered, Simulator(slots=False)).check.passed
 
 
+def test_words_of_neighbouring_pixels_are_multiplied_as_they_lie() -> None:
+    up = replace(THREE, kernel=(1, 1), padding=Padding(), requantize=replace(FIXED, rounding="up"), out_channels=3)
+    found = lanes(Case("pixels", chain(216, "uint8", up, up, channels=4), PLAN), 1)
+    assert found
+    assert found.planes.source.is_of_words
+    assert found.planes.is_direct
+
+
 @pytest.mark.simulator
 def test_few_channels_take_fewer_packets_than_as_many_as_fill_a_vector() -> None:
     few, full = (

@@ -207,6 +207,14 @@ def test_a_dequantised_tensor_that_is_read_twice_ends_a_chain(tmp_path: Path) ->
     assert found.cases[1].chain.dtype == "uint8"
 
 
+@pytest.mark.parametrize("is_quantised", [True, False])
+def test_only_of_what_leads_to_a_quantiser_it_is_said_why_it_does_not_fold(is_quantised: bool, tmp_path: Path) -> None:
+    net = Quantised("pooled", (1, 8, 6, 6), "uint8")
+    pooled = net.node("MaxPool", [net.qdq("image", (8, 8, 1, 1), 3)], "pool", kernel_shape=[2, 2])
+    found = saved(net.model(net.quantize(pooled, 0.5, 0) if is_quantised else pooled), tmp_path)
+    assert ("is no scale, shift or clamp" in found.network.chain[0].reason) == is_quantised
+
+
 def test_a_float_conv_before_a_quantised_one_ends_at_the_quantisation(tmp_path: Path) -> None:
     net = Quantised("mixed", (1, 8, 6, 6), "uint8")
     net.inputs[0].type.tensor_type.elem_type = net.dtype = TensorProto.FLOAT

@@ -46,7 +46,7 @@ CHAINS = {
         IMAGE,
         dtype="int8",
         zero_point=-7,
-        conv=(replace(SIGNED, out_channels=12), replace(SIGNED, out_channels=12), SIGNED),
+        conv=tuple(replace(SIGNED, out_channels=size, requantize=replace(HOW, rounding="up")) for size in (12, 3, 3)),
     ),
     "int16": replace(
         IMAGE,
