@@ -71,8 +71,8 @@ FAMILIES = {
 MOVING = re.compile("cop|ring|queue|transfer|guard|edge|bound|clamp|overlap|halo|padd|bands|arena|limit|kept")
 """Files about copies, guards and bounds are drawn twice as often as their length says."""
 LONGEST_TEST_SECONDS = 6
-TESTS_OF_A_MUTANT = 12
-SECONDS_OF_A_MUTANT = 20
+TESTS_OF_A_MUTANT = 25
+SECONDS_OF_A_MUTANT = 40
 
 
 @dataclass(frozen=True)
@@ -377,13 +377,13 @@ def _in_place(path: Path, text: str) -> Iterator[None]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Judge mutants, a row each; again those that lived, if the list names a test by now."""
+    """Judge mutants, a row each; again those that were not killed, if the list names a test by now."""
     chosen, until = Chosen(), time.monotonic() + options.minutes * 60
     judged = {(row["file"], row["before"], row["after"]): row for row in _rows(JUDGED)}
     drawn = list(islice(mutants(options.seed), options.mutants))
     for index, mutant in enumerate(drawn):
         row = judged.get(mutant.key)
-        if row and (row["verdict"] != "lived" or not chosen.named.get(mutant.key)):
+        if row and (row["verdict"] == "killed" or not chosen.named.get(mutant.key)):
             continue
         if time.monotonic() > until:
             break
@@ -416,6 +416,7 @@ def _worktree() -> Iterator[None]:
     if not TREE.exists():
         commit = COMMIT.read_text().strip()
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(TREE), commit], check=True)
+    subprocess.run(["git", "-C", str(TREE), "checkout", "--quiet", "."], check=True)  # a killed run leaves its mutant
     try:
         yield
     finally:

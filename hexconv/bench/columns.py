@@ -49,6 +49,17 @@ OF_SWEEPS = {
 }
 """The columns of a sweep's table, except knobs and those of other tables."""
 
+OF_MUTANTS = {
+    "file": "the file that was changed",
+    "line": "the changed line",
+    "operator": "the operator of cosmic-ray that changed it",
+    "before": "the line before",
+    "after": "the line after",
+    "verdict": "`killed` if a test failed, `late` if the tests didn't end in time, `lived` if none failed",
+    "by": "the test that failed",
+    "reason": "of a change that lived: why it is equivalent, or isn't worth a test",
+}
+
 
 def sweep_columns() -> dict[str, str]:
     """Return every column of a sweep's table with its sentence.
@@ -76,6 +87,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "built_networks.csv": ("make build-networks", _of(built.Row)),
     "called.csv": ("make call-libraries", _of(called.Row)),
     "wild.csv": ("make wild", _of(wild.Row)),
+    "mutants.csv": ("make mutants", OF_MUTANTS),
 }
 """For each committed table of `reports`, the command that writes it, and its columns."""
 
