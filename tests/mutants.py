@@ -342,9 +342,9 @@ class Chosen:
 
 
 def _exists(test: str) -> bool:
-    """Whether the worktree has a test; of doctests, the file."""
-    file, *names = test.split("::")
-    return bool(test) and (TREE / file).exists() and (file[0] != "t" or names[-1] in (TREE / file).read_text())
+    """Whether the worktree has a test; a name may be that of a file."""
+    file, _, name = test.partition("::")
+    return bool(test) and (TREE / file).exists() and name.rpartition(".")[2] in (TREE / file).read_text()
 
 
 def judge(mutant: Mutant, tests: list[str]) -> Judged:
