@@ -104,8 +104,9 @@ def quads_loaded(conv: Conv2d, tiles: RowTiles, goes_down: bool = False) -> int:
     ...     Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4, apart=4)
     ... )
     (2, 4)
-    >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2)), RowTiles(0, 7, 4))
-    15
+    >>> stepping = Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2))
+    >>> [quads_loaded(stepping, RowTiles(0, 7, 4), goes_down) for goes_down in (False, True)]
+    [15, 21]
     """
     used, along = len(quads_used(conv, tiles.pixels)), tiles.count > 1 and not goes_down
     carried = len(carried_quads(conv)) if along else 0

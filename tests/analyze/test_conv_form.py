@@ -13,9 +13,18 @@ SCALE = Requantize(multiplier=0x5A7B3C1D, shift=-8)
 HVX = pd.read_csv(ROOT / "reports" / "hvx.csv").set_index("case")
 
 
+RATES = {"output channels": 2, "channels of groups": 2, "words of groups": 1, "pixels": 2, "depthwise": 1}
+"""Instructions that multiply, in a packet."""
+
+
 def forms(channels: int, *convs: Conv2d, kernel: str = "hvx") -> list[str]:
     chain = Chain(input=(1, 40, 40, channels), dtype="uint8", conv=convs)
-    return [form.form for form in conv_forms(Case("drawn", chain, Plan(kernel=kernel, order="h_outer")))]  # pyright: ignore[reportArgumentType]
+    found = conv_forms(Case("drawn", chain, Plan(kernel=kernel, order="h_outer")))  # pyright: ignore[reportArgumentType]
+    needed = needed_work(chain).macs
+    for form in found:
+        most = round(needed[form.name] * RATES[form.form] / form.products, 1) if form.products else None
+        assert form.most_macs_per_packet == most
+    return [form.form for form in found]
 
 
 def conv(channels: int, side: int = 3, **how: object) -> Conv2d:
@@ -42,12 +51,7 @@ def test_no_measured_run_has_more_macs_in_a_packet_than_its_forms_allow(name: st
     """Products of all convs take at least the packets that their forms say; the bench counted all packets."""
     case = Case.load(ROOT / "schedules" / "hvx" / f"{name}.toml")
     found = conv_forms(case)
-    rates = {"output channels": 2, "channels of groups": 2, "words of groups": 1, "pixels": 2, "depthwise": 1}
-    least = sum(form.products / rates[form.form] for form in found if form.products)
-    needed = needed_work(case.chain).macs
-    for form in found:
-        most = round(needed[form.name] * rates[form.form] / form.products, 1) if form.products else None
-        assert form.most_macs_per_packet == most
+    least = sum(form.products / RATES[form.form] for form in found if form.products)
     packets = float(HVX.loc[name, "packets"])  # pyright: ignore[reportArgumentType]
     threads = case.settled.threads or 1
     assert 0 < least / threads <= packets
