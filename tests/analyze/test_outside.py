@@ -24,11 +24,14 @@ SPREAD = replace(FEW, kernel=(1, 2), dilation=(1, 2), padding=Padding(left=30))
 APART = Case(
     "apart", replace(CHAIN, input=(1, 4, 12, 64), conv=(FEW, SPREAD)), replace(HVX, k_split=2, storage="output")
 )
+GROUPS = replace(APART, chain=replace(CHAIN, conv=(replace(FEW, groups=8),)))
+"""Words of groups."""
 
 
 @RUN
 @given(cases(storage=MIXED, kernels=("plain", "hvx")))
 @example(APART)
+@example(GROUPS)
 def test_formula_allocation_and_count_agree_wherever_caches_lie(case: Case) -> None:
     assume(is_supported(case.chain))
     lowered = lower_case(case)

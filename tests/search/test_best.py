@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, planned_work
 from hexconv.analyze.fit import vtcm_terms
+from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed, plan_all
 from hexconv.search.machine import rates
@@ -57,6 +58,11 @@ NARROW = Chain(
     input_layout="NHCW32c",
     conv=(replace(DEPTHWISE, groups=1, stride=(2, 2)), DEPTHWISE),
 )
+
+
+def test_the_plain_kernel_has_no_plan_without_scalar_loads() -> None:
+    with pytest.raises(Unsupported, match=r"^the plain kernel reads every cache by scalar loads"):
+        best_plan(PAIR, Question(1 << 22, caches="no-vtcm-scalar-loads"))
 
 
 @pytest.mark.parametrize(("asked", "used"), [(None, "plain"), ("hvx", "hvx")])
