@@ -9,5 +9,6 @@ mutants: .venv/installed ## change a line and run quick tests that execute it, M
 	$(BIN)/python -m venv $(MUTATION_TOOLS)
 	$(MUTATION_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check cosmic-ray coverage
 	$(BIN)/$(PACKAGES_OF) > "$$($(MUTATION_TOOLS)/bin/$(PACKAGES_OF))/hexconv_environment.pth"
-	$(MUTATION_TOOLS)/bin/python -m tests.mutants trace
-	$(MUTATION_TOOLS)/bin/python -m tests.mutants run --mutants $(MUTANTS) --seed $(MUTANTS_SEED)
+	for step in trace run; do \
+	    $(MUTATION_TOOLS)/bin/python -m tests.mutants $$step --mutants $(MUTANTS) --seed $(MUTANTS_SEED) || exit 1; \
+	done
