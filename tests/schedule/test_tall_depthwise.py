@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hexconv.errors import HexconvError
@@ -31,7 +31,7 @@ SIDE = st.integers(0, 3)
 @st.composite
 def depthwise_convs(draw: st.DrawFn) -> Conv2d:
     """A depthwise conv whose words may be turned, with any ending."""
-    channels, how = draw(st.sampled_from([8, 16, 32, 40, 48, 72, 80])), draw(st.sampled_from(ENDINGS))
+    channels, how = draw(st.sampled_from([8, 16, 24, 32, 40, 48, 56, 72])), draw(st.sampled_from(ENDINGS))
     return Conv2d(
         out_channels=channels,
         groups=channels,
@@ -89,8 +89,16 @@ def tall_cases(draw: st.DrawFn) -> Case:
     return case
 
 
+def more_than_half_a_block() -> Case:
+    """24 channels: two tiles can't share vectors of 32."""
+    conv = Conv2d(out_channels=24, groups=24, kernel=(3, 3), stride=(2, 2), requantize=UP)
+    chain = Chain(input=(1, 70, 40, 24), dtype="uint8", filter_dtype="int8", conv=(conv,))
+    return Case("half", chain, Plan(kernel="hvx", h_split=4, order="h_outer"), target="hexagon")
+
+
 @pytest.mark.simulator
 @JUDGED
 @given(tall_cases())
+@example(more_than_half_a_block())
 def test_drawn_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
     check_on_hvx(case)
