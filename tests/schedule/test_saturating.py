@@ -26,12 +26,13 @@ SEEN = {"multiplier": 1 << 30, "shift": -15, "saturates_at": 2**29}
 """A limit comes to a code of 8192, so that an output shows where its sum saturated."""
 
 
-def wide(zero_point: int, bias: int = 0, row: tuple[int, int] = (8, 512), **how: object) -> Chain:
+def wide(zero_point: int, bias: int = 0, row: tuple[int, int] = (8, 512), stride: int = 1, **how: object) -> Chain:
     """A chain with rows of so many pixels, of so many channels; tiles sum their windows where rows are no vectors."""
     requantize = Requantize(**{**SEEN, **how})  # pyright: ignore[reportArgumentType]
     conv = Conv2d(
         out_channels=40,
         kernel=(3, 3),
+        stride=(1, stride),
         filter_zero_point=zero_point,
         bias=bias > 0,
         bias_limit=bias or None,
@@ -44,7 +45,7 @@ CHAINS = {
     "no zero point": wide(0),
     "the windows count nothing": wide(-128),
     "the far zero point": wide(127, row=(9, 160), rounding="even"),
-    "a bias": wide(-3, bias=10**6, rounding="up"),
+    "a bias": wide(-3, bias=10**6, stride=2, rounding="up"),
 }
 
 
