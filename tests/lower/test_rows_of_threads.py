@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from hexconv.analyze import work_usage
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
+from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.sweep.verdict import miscounts
 from tests.draws import SAME_LOWERED, SAME_RUN
 
 HALVE = Requantize(multiplier=1 << 24)
@@ -57,3 +60,12 @@ def test_chains_deep_in_padding_are_right(case: Case) -> None:
 def rolled(case: Case) -> Case:
     """The same with stripes that roll."""
     return replace(case, plan=replace(case.plan, halo="roll"))
+
+
+def test_threads_read_their_rows_of_blocks_and_no_more() -> None:
+    """Rows in blocks of 8 are written as quotients and rests, of which the guards of a band see one row."""
+    pad = Padding(top=1, left=1, bottom=1, right=1)
+    conv = Conv2d(out_channels=16, kernel=(3, 3), padding=pad, requantize=Requantize(multiplier=1 << 30, shift=-8))
+    chain = Chain(input=(1, 21, 9, 32), dtype="uint8", input_layout="NHWC8h8w32c", conv=(conv, conv))
+    case = Case("blocks", chain, Plan(kernel="hvx", order="h_outer", halo="recompute", threads=2))
+    assert list(miscounts(work_usage(case, count(lower_case(case))))) == []
