@@ -110,7 +110,8 @@ class RowTiles(RowSteps):
     @of_conv
     def has_offsets(self, index: int) -> bool:
         """Whether what is added to the sums of conv `index` differs by channel."""
-        return self.chain.conv[index].bias or self.source_zero(index) != 0
+        starts_from_bias = self.chain.conv[index].bias and not self.chain.adds_bias_last(index)
+        return starts_from_bias or self.source_zero(index) != 0
 
     def source_zero(self, index: int) -> int:
         """The zero point of what conv `index` reads, as it is multiplied: as uint8 where it is laid out before."""

@@ -138,6 +138,7 @@ def _ending(planned: PlannedRows, index: int, sums: float, vectors: float, lanes
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)
     is_even = sequence.has_halves
     parts = Parts(narrow=vectors, scale=sums, even=sums * is_even, table=looked_up)
-    parts["away"] = sums * (sequence.ties_away + (sequence.lift > 0) + sequence.doubles_saturating)
+    saturated = 3 * (sequence.saturates_at is not None)
+    parts["away"] = sums * (sequence.ties_away + (sequence.lift > 0) + sequence.doubles_saturating + saturated)
     parts["initial"] = lanes * len(sequence.vectors)
     return parts

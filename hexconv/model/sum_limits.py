@@ -20,6 +20,10 @@ from hexconv.spec.room import sums_refusals
 from hexconv.spec.weights import sums_by_channel, with_limits
 
 
+ROOM_TO_ROUND = 1 << 20
+"""What is left between a sum and the ends of int32, where that changes no result: HVX adds halves before it shifts."""
+
+
 def settled_weights(graph: Graph, unit: Unit) -> Folded:
     """Make the weights of a conv, with the biases of channels of one output moved to where int32 holds their sums.
 
@@ -31,13 +35,15 @@ def settled_weights(graph: Graph, unit: Unit) -> Folded:
     if how is None or folded.bias is None:
         return folded
     least, most = sums_by_channel(unit.alone, 0, folded.filter, None)
-    moved = np.clip(folded.bias, -LARGEST_INT32 - least, LARGEST_INT32 - most).astype(np.int32)
     bias = folded.bias.copy()
-    for channel in np.flatnonzero(moved != bias):
-        by = _of_channel(how, folded, int(channel))
-        ends = np.add.outer([bias[channel], moved[channel]], [least[channel], most[channel]])
-        if np.ptp(_codes(ends, by, unit.dtype)) == 0:  # results never fall while sums grow, so all between are alike
-            bias[channel] = moved[channel]
+    for room in (ROOM_TO_ROUND, 0):
+        end = LARGEST_INT32 - room
+        moved = np.clip(bias, -end - least, end - most).astype(np.int32)
+        for channel in np.flatnonzero(moved != bias):
+            by = _of_channel(how, folded, int(channel))
+            ends = np.add.outer([bias[channel], moved[channel]], [least[channel], most[channel]])
+            if np.ptp(_codes(ends, by, unit.dtype)) == 0:  # results never fall while sums grow: all between are alike
+                bias[channel] = moved[channel]
     return replace(folded, bias=bias)
 
 

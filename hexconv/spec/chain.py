@@ -153,6 +153,14 @@ class Chain:
         how = self.conv[index].requantize
         return how is not None and how.saturates_at is not None
 
+    def raises(self, index: int) -> bool:
+        """Whether hvx holds the sums of conv `index` while they grow by a byte: those of int16 that saturate."""
+        return self.dtype == "int16" and self.saturates(index)
+
+    def adds_bias_last(self, index: int) -> bool:
+        """Whether hvx adds the biases of conv `index` to the sums of its products: those of 8 bits that saturate."""
+        return self.dtype != "int16" and self.saturates(index)
+
     def output_dtype(self, index: int) -> str:
         """The dtype of the output of conv `index`: the chain's, or int32 where the last conv is not requantised."""
         return "int32" if self.is_integer and self.conv[index].requantize is None else self.dtype

@@ -71,7 +71,6 @@ def _check_integers(where: str, conv: Conv2d, dtype: str, filter_dtype: str, is_
     if conv.requantize:
         check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, dtype)
         _check_clamp(f"{where}.requantize.clamp", conv.requantize.clamp, dtype)
-        _check_saturation(f"{where}.requantize.saturates_at", conv.requantize.saturates_at, dtype)
 
 
 def _check_clamp(where: str, clamp: tuple[int, int] | None, dtype: str) -> None:
@@ -79,12 +78,6 @@ def _check_clamp(where: str, clamp: tuple[int, int] | None, dtype: str) -> None:
     low, high = INTEGER_RANGE[dtype]
     if clamp and not low <= clamp[0] <= clamp[1] <= high:
         raise InputError(where, str(list(clamp)), f"codes of {dtype}, {low} to {high}")
-
-
-def _check_saturation(where: str, limit: int | None, dtype: str) -> None:
-    """Refuse sums that saturate where int32 holds them."""
-    if limit is not None and dtype != "int16":
-        raise InputError(where, f"{limit} in a {dtype} chain", "none; it is for sums of int16, which leave int32")
 
 
 def _check_table(where: str, conv: Conv2d, dtype: str) -> None:

@@ -14,7 +14,7 @@ these bits, rounded. Half is left where its low F bits are 2**(F - 1), and what 
 From such a product one is taken.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 
@@ -72,6 +72,8 @@ class FixedPoint:
         halves_of_product: the high halves of products that round to even, or None.
         doubles_saturating: with shifts per channel, whether only channels without a shift are doubled, and saturate:
             sums then may have all 32 bits.
+        saturates_at: the absolute value at which 8-bit sums saturate: a channel's bias is added to its products last,
+            saturating (`bias`), and what that comes to is held within this; None where sums start from biases.
     """
 
     multiplier: int | None
@@ -84,6 +86,7 @@ class FixedPoint:
     lift: int = 0
     halves_of_product: Halves | None = None
     doubles_saturating: bool = False
+    saturates_at: int | None = None
 
     @property
     def has_halves(self) -> bool:
@@ -95,7 +98,8 @@ class FixedPoint:
         """The names of the values that each channel has for itself, in the order in which they are stored."""
         known = {"multiplier": self.multiplier is None, "shift": self.shift is None}
         named = [name for name, is_vector in known.items() if is_vector]
-        return (*named, *(("mask", "half") if self.halves_per_channel else ()))
+        halves = ("mask", "half") if self.halves_per_channel else ()
+        return (*named, *halves, *(("bias",) if self.saturates_at is not None else ()))
 
 
 def narrowing_of(how: Requantize, dtype: str) -> tuple[Shifts | FixedPoint, int]:
@@ -108,7 +112,10 @@ def narrowing_of(how: Requantize, dtype: str) -> tuple[Shifts | FixedPoint, int]
     """
     if dtype == "int16":
         return narrowing_to_halfwords(how)
-    return narrowing(how, how.zero_point + (MADE_UNSIGNED if dtype == "int8" else 0))
+    zero_point = how.zero_point + (MADE_UNSIGNED if dtype == "int8" else 0)
+    if how.saturates_at is not None:
+        return replace(_fixed_point(how, zero_point), saturates_at=how.saturates_at), 0
+    return narrowing(how, zero_point)
 
 
 def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, int]:
@@ -132,10 +139,8 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
     >>> kept.lift, kept.shift, kept.halves_of_product
     (2, 11, Halves(mask=4095, half=1024))
     """
-    if how.fraction_bits is not None:
-        return _of_fraction(how, how.fraction_bits, zero_point), 0
-    if how.vectors or not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
-        return _per_channel(how, zero_point, BYTE_BITS), 0
+    if how.fraction_bits is not None or not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
+        return _fixed_point(how, zero_point), 0
     first, second = FRACTION_BITS - (how.multiplier.bit_length() - 1), -how.shift
     is_power = how.multiplier & (how.multiplier - 1) == 0
     both = first + second
@@ -143,16 +148,31 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
         if is_power and both <= MOST_NARROWING_SHIFT + MOST_SECOND_SHIFT:
             last = min(both, MOST_SECOND_SHIFT)
             return Shifts(both - last, False, last, _halves(how, BYTE_BITS, zero_point)), zero_point << both
-        return FixedPoint(how.multiplier, second, zero_point, rounds_once=True, halves=_halves(how, BYTE_BITS)), 0
-    ties_matter = how.rounding == "away" and second > 0 and zero_point > 0
-    if is_power and not ties_matter:
+        return _fixed_point(how, zero_point), 0
+    if is_power and not _ties_away(how, zero_point):
         if zero_point == 0 and first <= MOST_NARROWING_SHIFT and second <= MOST_SECOND_SHIFT:
             return Shifts(first, rounds=True, second=second), 0
         if both <= MOST_NARROWING_SHIFT + MOST_SECOND_SHIFT:
             last = min(both, MOST_SECOND_SHIFT)
             offset = (1 << (first - 1) if second else 0) + (zero_point << both)
             return Shifts(both - last, rounds=False, second=last), offset
-    return FixedPoint(how.multiplier, second, zero_point, ties_matter), 0
+    return _fixed_point(how, zero_point), 0
+
+
+def _fixed_point(how: Requantize, zero_point: int) -> FixedPoint:
+    """Return the sequence that multiplies, whatever the multiplier."""
+    if how.fraction_bits is not None:
+        return _of_fraction(how, how.fraction_bits, zero_point)
+    if not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
+        return _per_channel(how, zero_point, BYTE_BITS)
+    if how.rounding == "even":
+        return FixedPoint(how.multiplier, -how.shift, zero_point, rounds_once=True, halves=_halves(how, BYTE_BITS))
+    return FixedPoint(how.multiplier, -how.shift, zero_point, _ties_away(how, zero_point))
+
+
+def _ties_away(how: Requantize, zero_point: int) -> bool:
+    """Whether results above a zero point show where negative ties go."""
+    return how.rounding == "away" and how.shift != 0 and zero_point > 0
 
 
 def _per_channel(how: Requantize, zero_point: int, bits: int) -> FixedPoint:

@@ -58,7 +58,7 @@ class Requantize:
         least_odd: for multipliers per channel, the least number that is left of any of them after it is divided by 2 as
             often as that goes; if left out, nothing is known of them. From 512 on (131072 for int16) no product that
             isn't saturated lies half way between two results, and `"even"` takes fewer instructions.
-        saturates_at: the absolute value at which sums, bias included, saturate before they are scaled. It is for int16
+        saturates_at: the absolute value at which sums, bias included, saturate before they are scaled. It is for
             chains whose sums can leave int32: 64 bits hold them until then. It changes no result where the output of
             such a sum is at an end of its range anyway.
 

@@ -63,8 +63,17 @@ def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
         f"({worst.name}), int{worst.bits} holds {worst.largest}, {worst.excess} less"
     )
     change = f"use fewer input channels or a smaller kernel, or state {_remedy(chain, index, kernel, bias)}"
-    may_saturate = chain.dtype == "int16" and conv.requantize is not None and not chain.saturates(index)
-    return f"{told}; {change}{SATURATE if may_saturate else ''}"
+    return f"{told}; {change}{SATURATE if _may_saturate(chain, index, kernel, bias) else ''}"
+
+
+def _may_saturate(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> bool:
+    """Whether a kernel would have room for the sums of a conv if they saturated; of int16, by some limit at least."""
+    conv = chain.conv[index]
+    if conv.requantize is None or chain.saturates(index):
+        return False
+    convs = list(chain.conv)
+    convs[index] = replace(conv, requantize=replace(conv.requantize, saturates_at=1 << 24))
+    return chain.dtype == "int16" or _fits(replace(chain, conv=tuple(convs)), index, kernel, bias)
 
 
 def _remedy(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> str:

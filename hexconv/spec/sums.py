@@ -8,8 +8,8 @@ states its `sum_limit`, so is the sum of both. Then
 |---|---|---|---|
 | sum | the sum of (a - za) * (w - zw) over one window | yes | yes |
 | with bias | that and the bias of the channel | yes | yes |
-| window | the sum of the activations in one window, where sums saturate | | yes |
-| raised | the sum of high bytes times 256, and the products of low bytes, where sums saturate | | yes |
+| window | the sum of the activations in one window, where sums of int16 saturate | | yes |
+| raised | the sum of high bytes times 256, and the products of low bytes, where sums of int16 saturate | | yes |
 | saturated | the sum with bias, within `saturates_at` | yes | yes |
 | shifted left | that times 2**shift, where shift is positive; saturated to 32 bits after it | in 64 bits | |
 | with offset | that and a constant, mostly the output's zero point, to the left as far as shifts go back | | yes |
@@ -20,8 +20,8 @@ states its `sum_limit`, so is the sum of both. Then
 | shifted | that to the right by all but 15 bits | | with a multiplier |
 | rounded | that and half of what the last shift takes | in 64 bits | yes |
 
-Where sums saturate, plain has the sum and the sum with bias in 64 bits; hvx never has them whole, but the two steps
-after them in their place (`hexconv.spec.raised`).
+Where sums saturate, plain has the sum and the sum with bias in 64 bits. Of 8 bits hvx has the sum alone, and adds the
+bias to it saturating; of int16 it never has either whole, but the two steps after them (`hexconv.spec.raised`).
 With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`), or
 with `fraction_bits` from the high halves of their products.
 A sum whose limit is beyond int32 has 64 bits in plain, and so has its sum with bias.
@@ -178,6 +178,8 @@ def _saturating(chain: Chain, index: int, kernel: Arithmetic, bias: int, biased:
     saturated = Step("saturated", max(biased.least, -how.saturates_at), min(biased.most, how.saturates_at))
     if kernel == "plain":
         return replace(_sum(chain, index), bits=64), replace(biased, bits=64), saturated
+    if chain.adds_bias_last(index):
+        return _sum(chain, index), saturated
     products, (low, high) = _dense_products(chain, index), INTEGER_RANGE[chain.dtype]
     most = raised_sums(chain, index, bias).most
     return Step("window", products * low, products * high), Step("raised", -most, most), saturated

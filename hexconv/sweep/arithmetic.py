@@ -93,9 +93,12 @@ def with_requantisations(
 
 
 def _with_saturation(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
-    """Let the sums of every second conv of int16 saturate; half of these filters have no limit, so that sums do."""
-    if kind.dtype != "int16" or conv.requantize is None or not draw.is_one_in(2):
+    """Let the sums of one conv in two of int16, in six of 8 bits, saturate; half of the former have no limit."""
+    if conv.requantize is None or not draw.is_one_in(2 if kind.dtype == "int16" else 6):
         return conv
+    if kind.dtype != "int16":
+        limit = draw.one_of(LARGEST_MULTIPLIER, draw.number(1, LARGEST_MULTIPLIER), draw.number(1, 1 << 16))
+        return replace(conv, requantize=replace(conv.requantize, saturates_at=limit))
     for_hvx = kind.kernel == "hvx" and kind.is_served
     if for_hvx and kind.filter_dtype != "int8":
         return conv

@@ -69,7 +69,7 @@ def test_the_result_depends_on_nothing_that_memory_held(case: Case) -> None:
     expected = output_of(case, lowered.unmerged).tobytes()
     assert output_of(case, lowered.module).tobytes() == expected  # and no kernel is kept of the other one
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lower_poison, "POISON_BITS", {8: 0x35, 16: 0x7BFF, 32: 0x7F7FFFFF})
+        patch.setattr(lower_poison, "POISON_BITS", {8: 0x35, 16: 0x7BFF, 32: 0x7F7FFFFF, 64: 1 << 62})
         assert output_of(case, lowered.unmerged).tobytes() == expected
 
 

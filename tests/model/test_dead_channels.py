@@ -69,7 +69,7 @@ def test_dead_channels_are_taken_and_right(dead: list[Channel], live: list[Chann
     [conv], [choice] = case.chain.conv, choose_kernels(case.chain, None, "hexagon")
     most = largest_sum(case.chain, 0, weights["filter1"], weights["bias1"])
     assert conv.sum_limit == most
-    assert choice.used == "plain" or most <= LARGEST_INT32
+    assert choice.used == "plain" or most <= LARGEST_INT32 or case.chain.saturates(0)
     assert bool(choice.cost) == (choice.used == "plain")
 
 

@@ -1,22 +1,27 @@
-"""Convs of int16 whose sums leave int32: at the ends and drawn, exact on the simulator, sizes and counts included."""
+"""Convs whose sums leave int32: at the ends and drawn, exact on the simulator, sizes and counts included."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hexconv.analyze import cache_usage, work_usage
 from hexconv.compute import reference
 from hexconv.compute.reference import convolution
 from hexconv.errors import HexconvError
+from hexconv.kernel import output_layout
 from hexconv.layout import packed
 from hexconv.lower import lower_case
+from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.tensors import Tensors, output_shape, packed_arguments
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.sweep.verdict import judge
 from tests.draws import JUDGED
@@ -69,6 +74,44 @@ def test_sums_beyond_int32_saturate_at_either_end(chain: Chain, kernel: str) -> 
     assert largest > 2**31
     assert {-8192, 8192} <= codes
     assert any(-8192 < code < 8192 and code for code in codes)
+
+
+PER_CHANNEL = {"multiplier": "per_channel", "shift": "per_channel", "rounding": "even"}
+OF_BYTES = {
+    "channels as lanes": (40, Conv2d(out_channels=40, kernel=(3, 3)), {"multiplier": 1 << 30, "shift": -22}),
+    "pixels as lanes": (6, Conv2d(out_channels=6, kernel=(3, 3)), {"multiplier": 3 << 29, "shift": -22}),
+    "a depthwise conv": (40, Conv2d(out_channels=40, kernel=(3, 3), groups=40), PER_CHANNEL),
+    "windows of dense rows": (3, Conv2d(out_channels=64, kernel=(3, 3)), {"multiplier": "per_channel", "shift": -21}),
+    "small groups": (64, Conv2d(out_channels=64, groups=8), {"multiplier": 1 << 30, "shift": -22, "rounding": "even"}),
+}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("form", OF_BYTES)
+def test_sums_of_bytes_beyond_int32_saturate_at_either_end(form: str, dtype: Literal["uint8", "int8"]) -> None:
+    """Biases at both ends of int32, products that lead beyond them, and limits that outputs show."""
+    channels, conv, how = OF_BYTES[form]
+    for limit in (2**31 - 1, 2**29):
+        requantize = Requantize(zero_point=3, saturates_at=limit, **how)  # pyright: ignore[reportArgumentType]
+        conv = replace(conv, bias=True, bias_limit=2**31 - 1, requantize=requantize)
+        shape = (1, 5, 64, channels)
+        chain = Chain(input=shape, dtype=dtype, filter_dtype="int8", zero_point=5, conv=(conv,))
+        case = Case("bytes", chain, Plan(kernel="hvx", storage="vtcm"))
+        assert kernel_of(chain, case.plan) == "hvx"
+        lowered = lower_case(case)
+        assert cache_usage(case, lowered).agrees
+        assert work_usage(case, count(lowered)).agrees
+        tensors = random_tensors(chain)
+        ends = np.resize(np.array([2**31 - 1, 1 - 2**31, 0, 2**31 - 2000, 2000 - 2**31], np.int32), conv.out_channels)
+        tensors = replace(tensors, biases=(ends,))
+        sums = convolution(conv, tensors.image, tensors.filters[0], 5) + ends
+        assert sums.max() > 2**31
+        assert sums.min() < -(2**31)
+        run = Simulator(slots=False).run(
+            lowered.module, packed_arguments(chain, tensors, case.settled), [(output_shape(chain), dtype)]
+        )
+        np.testing.assert_array_equal(output_layout(chain).unpack(run.outputs[0]), reference(chain, *tensors.logical))
 
 
 MIXED = """

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hexconv.compute.reference import reference
-from hexconv.errors import InputError
 from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.kernel import refusals
 from hexconv.spec.kernels.hvx import what_hvx_wants
@@ -132,10 +131,50 @@ def test_what_int32_holds_is_left_as_it_is() -> None:
     assert found.conv[0].requantize == how
 
 
-def test_a_limit_is_for_int16_alone() -> None:
-    conv = Conv2d(out_channels=2, requantize=Requantize(multiplier=1, saturates_at=9))
-    with pytest.raises(InputError, match="saturates_at"):
-        Chain(input=(1, 1, 1, 1), dtype="int8", conv=(conv,))
+@given(
+    st.sampled_from(["uint8", "int8"]),
+    st.integers(2**30, 2**31 - 1),
+    st.one_of(st.integers(-24, -20), st.integers(-31, 0)),  # with -23 an int32 of sums comes to 8 bits of codes
+    st.sampled_from(["even", "away", "up"]),
+    st.sampled_from([None, (10, 120)]),
+    st.integers(-5, 5),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_limit_from_biases_changes_no_result_of_8_bits(
+    dtype: Literal["uint8", "int8"],
+    multiplier: int,
+    shift: int,
+    rounding: Literal["even", "away", "up"],
+    clamp: tuple[int, int] | None,
+    zero_point: int,
+    seed: int,
+) -> None:
+    """Biases at either end of int32, as quantisers leave them, and sums that go beyond it, or nearly do."""
+    low, high = (0, 255) if dtype == "uint8" else (-128, 127)
+    how = Requantize(
+        multiplier=multiplier, shift=shift, rounding=rounding, clamp=clamp, zero_point=max(zero_point, low)
+    )
+    random = np.random.default_rng(seed)
+    chain = Chain(
+        input=(1, 1, 2, 64),
+        dtype=dtype,
+        filter_dtype="int8",
+        zero_point=3,
+        conv=(Conv2d(out_channels=2, bias=True, requantize=how),),
+    )
+    filter = random.integers(-128, 127, (2, 64, 1, 1), np.int8, endpoint=True)
+    bias = np.array([2**31 - 1 - random.integers(0, 2**21), random.integers(0, 2**21) - 2**31], np.int32)
+    found = with_limits(chain, [filter], [bias])
+    limit = found.conv[0].requantize and found.conv[0].requantize.saturates_at
+    least, most = how.codes(low, high)
+    toward = np.sign(filter[0, :, 0, 0].astype(np.int64))
+    image = np.stack([np.where(toward > 0, high, low), np.where(toward > 0, low, high)]).reshape(1, 1, 2, 64)
+    sums = (image[0, 0].astype(object) - 3) @ filter[:, :, 0, 0].T.astype(object) + bias.astype(object)
+    if max(abs(int(total)) for total in sums.ravel()) > 2**31 - 1 and limit is None:
+        reached = Fraction(multiplier * (2**31 - 1), 2 ** (31 - shift))
+        assert reached < max(most - how.zero_point, how.zero_point - least) + 1
+    exact = [[min(max(scaled(int(total), how) + how.zero_point, least), most) for total in row] for row in sums]
+    assert reference(found, image.astype(dtype), [filter], [bias])[0, 0].tolist() == exact
 
 
 def test_hvx_says_why_it_leaves_filters_of_int16_and_sums_that_are_too_long_to_plain() -> None:

@@ -137,4 +137,5 @@ def _ending(lanes: PixelLanes) -> float:
     if not isinstance(sequence, FixedPoint):
         return 1 + TIES * (sequence.halves is not None)
     is_even = sequence.has_halves
-    return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None) + (sequence.lift > 0)
+    saturated = 3 * (sequence.saturates_at is not None)
+    return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None) + (sequence.lift > 0) + saturated

@@ -45,7 +45,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if units.is_fours else 0),
         narrowing=sequence,
         offset=offset,
-        raised=raised_sums(chain, index, bias_limit(chain, index)) if chain.saturates(index) else None,
+        raised=raised_sums(chain, index, bias_limit(chain, index)) if chain.raises(index) else None,
         codes=_codes(conv.requantize, chain.dtype),
         side_by_side=1 if depthwise else side_by_side,
         tile_blocks=blocks_of_tile(chain, index, plan.k_split),

@@ -188,7 +188,12 @@ class InnerConv:
     @property
     def has_offsets(self) -> bool:
         """Whether the sums get an offset per channel."""
-        return self.spec.bias or self.in_zero != 0
+        return (self.spec.bias and not self.adds_bias_last) or self.in_zero != 0
+
+    @property
+    def adds_bias_last(self) -> bool:
+        """Whether biases are added to the sums of products, saturating."""
+        return isinstance(self.narrowing, FixedPoint) and self.narrowing.saturates_at is not None
 
     @property
     def multiplies_source(self) -> bool:

@@ -1,8 +1,8 @@
 """Lay out once, in numpy, what each output channel of a conv has of its own, as HVX kernels load it.
 
     offset:  for channel: int32
-    scales:  for vector of the sequence (multiplier, shift, mask, half): for channel: int32; where several pixels share
-             the vector of the last block, again for each of them
+    scales:  for vector of the sequence (multiplier, shift, mask, half, bias): for channel: int32; where several pixels
+             share the vector of the last block, again for each of them
 
 Both are arguments in the place of the bias, and of multipliers and shifts per channel. They have whole blocks of 32
 channels. An offset is what a channel's sums start from: its bias, and the correction for the zero point of the input.
@@ -58,7 +58,7 @@ def laid_out(conv: InnerConv, given: Mapping[str, Array]) -> dict[str, Array]:
 def _offsets(conv: InnerConv, given: Mapping[str, Array]) -> Array:
     """Compute what the sums of each channel start from."""
     value = np.full(conv.out_blocks * CHANNEL_BLOCK, conv.offset, np.int64)
-    if conv.spec.bias:
+    if conv.spec.bias and not conv.adds_bias_last:
         value[: conv.spec.out_channels] += given[bias_name(conv.number)]
     if conv.in_zero:
         value -= conv.in_zero * _weights(conv, given[filter_name(conv.number)].astype(np.int64))
@@ -92,6 +92,18 @@ def _by_channel(conv: InnerConv, total: Array) -> Array:
 
 def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Array:
     """Return the values that narrowing has for each channel, one vector of the sequence after the other."""
+    made: dict[str, Array] = {}
+    if how.saturates_at is not None:
+        made["bias"] = np.zeros(conv.out_blocks * CHANNEL_BLOCK, np.int64)
+        if conv.spec.bias:
+            made["bias"][: conv.spec.out_channels] = given[bias_name(conv.number)]
+    if how.multiplier is None:
+        made |= _factors(conv, how, given)
+    return _wrapped(np.concatenate([_folded(conv, made[name]) for name in how.vectors]))
+
+
+def _factors(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the multiplier of each channel, and what follows from it: shifts, masks, halves."""
     multiplier = given[numbered("multiplier", conv.number)].astype(np.int64)
     right = np.full_like(multiplier, how.shift) if how.shift is not None else -given[numbered("shift", conv.number)]
     made = {"multiplier": multiplier, "shift": right}
@@ -99,7 +111,7 @@ def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Arr
         made |= _halves(multiplier, right.astype(np.int64))
     if how.doubles_saturating:
         made |= _shifted_by_less(multiplier, right, how.rounds_once)
-    return _wrapped(np.concatenate([_folded(conv, made[name]) for name in how.vectors]))
+    return made
 
 
 def _folded(conv: InnerConv, values: Array) -> Array:

@@ -107,6 +107,9 @@ def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> ti
     Sums are lifted before that, and products that lie half way above an even result lessened behind it, where the
     sequence says so.
     """
+    if how.saturates_at is not None:
+        whole = block.bind("whole", vector.add_saturating(total, lanes["bias"]), vector.VECTOR)
+        total = block.bind("held", vector.held_within(whole, -how.saturates_at, how.saturates_at), vector.VECTOR)
     if how.halves_per_channel:
         total = _less_one(block, total, lanes["mask"], lanes["half"])
     elif how.halves:
