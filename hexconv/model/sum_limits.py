@@ -19,7 +19,6 @@ from hexconv.spec.names import numbered
 from hexconv.spec.room import sums_refusals
 from hexconv.spec.weights import sums_by_channel, with_limits
 
-
 ROOM_TO_ROUND = 1 << 20
 """What is left between a sum and the ends of int32, where that changes no result: HVX adds halves before it shifts."""
 
