@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hexconv.analyze.depthwise_packets import on_depthwise_tiles
 from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
 from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rows import planned_rows
@@ -40,6 +41,23 @@ def nests(draw: st.DrawFn) -> tuple[Chain, Plan]:
         numbers, chain, "hvx", Scope(dtypes=("uint8",), storages=("global",), turned=("filters", "buffering"))
     )
     return chain, replace(plan, order="h_outer")
+
+
+@LOWERED
+@given(st.integers(1, 2), st.integers(13, 70), st.integers(1, 70), st.sampled_from([(3, 3), (1, 5)]))
+def test_tiles_of_a_depthwise_conv_are_those_of_its_own_columns(
+    stride: int, columns: int, channels: int, kernel: tuple[int, int]
+) -> None:
+    """Behind a conv that halves the columns or not, it takes the parts that it takes alone."""
+    first = Conv2d(out_channels=channels, kernel=(1, 3), stride=(1, stride), requantize=HOW)
+    depthwise = Conv2d(out_channels=channels, kernel=kernel, groups=channels, requantize=HOW)
+    assume(channels > 1)
+    behind = Chain(input=(1, 9, columns, 40), dtype="uint8", conv=(first, depthwise))
+    alone = Chain(input=behind.shapes[1], dtype="uint8", conv=(depthwise,))
+    plan = Plan(kernel="hvx", order="h_outer")
+    parts = [on_depthwise_tiles(planned_rows(chain, plan), len(chain.conv) - 1) for chain in (behind, alone)]
+    assert dict(parts[0]) == dict(parts[1])
+    assert any(parts[0].values())
 
 
 @given(nests())
