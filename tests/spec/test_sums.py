@@ -18,7 +18,7 @@ from hexconv.compute import epilogue
 from hexconv.compute.reference import Array, convolution, requantized
 from hexconv.spec import Chain, Conv2d, Padding, Requantize, sums
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
-from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
+from hexconv.spec.narrowing import FixedPoint, narrowing_of, narrowing_to_halfwords
 from hexconv.spec.requantize import PER_CHANNEL
 from hexconv.spec.room import SATURATE, bias_limit, sums_refusal
 from hexconv.spec.sums import Arithmetic, Step, narrowing_at, raised_sums, requantisation_steps, window_products
@@ -282,7 +282,7 @@ def by_kernel(total: Array, how: Requantize, kernel: Arithmetic, dtype: str) -> 
         assert_int32(words(total + offset, sequence))
         return list(to_halfwords(total + offset, sequence))
     made_unsigned = 128 if dtype == "int8" else 0
-    sequence, offset = narrowing(how, how.zero_point + made_unsigned)
+    sequence, offset = narrowing_of(how, dtype)
     assert_int32(words(total + offset, sequence))
     return list(to_bytes(total + offset, sequence) - made_unsigned)
 
