@@ -1,11 +1,11 @@
 # Halide is large, so it is installed when the bench is first run.
 .PHONY: bench bench-start
 bench: .venv/bench-installed ## our kernels beside Halide's: reports/hvx*.csv, quoted by README and pages
-	$(BIN)/python -m hexconv.bench --hvx $(sort $(wildcard schedules/hvx/*.toml))
-	$(BIN)/python -m hexconv.bench.quoted
+	$(BIN)/python -m reports.hvx --hvx $(sort $(wildcard schedules/hvx/*.toml))
+	$(BIN)/python -m reports.quoted
 
 bench-start: .venv/installed ## how long --help takes, of the program and of each command
-	$(BIN)/python -m hexconv.bench.start
+	$(BIN)/python -m reports.start
 
 .venv/bench-installed: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -2,27 +2,27 @@
 SOME_NETS = $(if $(NETS),--nets $(NETS))
 
 model: .venv/installed ## the model of latency against 200 runs that it was not fitted to: reports/model.csv (takes minutes)
-	$(BIN)/python -m hexconv.bench.model
+	$(BIN)/python -m reports.model
 
 rates: .venv/installed ## fit the prices of the model to runs on the simulator: hexconv/search/machines/v67.toml (takes minutes)
-	$(BIN)/python -m hexconv.bench.rates
+	$(BIN)/python -m reports.rates
 
 fits: .venv/installed ## lower, count and run every answer of the board of bytes: reports/fits.csv (takes hours; NETS="vgg16 ..." are some)
-	$(BIN)/python -m hexconv.bench.board.fits $(SOME_NETS)
+	$(BIN)/python -m reports.fits $(SOME_NETS)
 
 bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports/bytes.csv, and the page that quotes it (takes minutes)
-	$(BIN)/python -m hexconv.bench.board.moved $(SOME_NETS)
-	$(BIN)/python -m hexconv.bench.board.picture
-	$(BIN)/python -m hexconv.bench.quoted
+	$(BIN)/python -m reports.bytes $(SOME_NETS)
+	$(BIN)/python -m reports.bytes_picture
+	$(BIN)/python -m reports.quoted
 
 bench-search: .venv/installed ## how many plans a second a search looks at, by kernel (CHAINS="fsrcnn mobilenetv2/stem my.toml" are some)
-	$(BIN)/python -m hexconv.bench.planning $(CHAINS)
+	$(BIN)/python -m reports.planning $(CHAINS)
 
 # QNN's planner has an environment of its own. Its licence allows use for benchmarks; hexconv never imports it.
 QNN := build/qnn
 QNN_PACKAGES := onnxruntime==1.31.1 onnxruntime-qnn==2.7.0
 bench-qnn: $(QNN)/installed ## ask QNN's planner for its bytes, on x86-64: reports/qnn.csv; then `make bytes`
-	$(BIN)/python -m hexconv.bench.board.account $(QNN)/bin/python $(SOME_NETS)
+	$(BIN)/python -m reports.qnn $(QNN)/bin/python $(SOME_NETS)
 	$(MAKE) bytes
 
 $(QNN)/installed: .venv/installed

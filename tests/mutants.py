@@ -43,7 +43,7 @@ PLACE = Path("build/mutants").resolve()
 TREE, TRACED, COMMIT = PLACE / "tree", PLACE / "traced.jsonl", PLACE / "commit"
 JUDGED, LIST = PLACE / "judged.csv", Path("reports/mutants.csv").resolve()
 ROOMS = (
-    *("spec", "kernel", "analyze", "schedule", "lower", "compute"),
+    *("spec", "kernel", "analyze", "schedule", "lower", "compute", "tir"),
     *("model", "network", "build", "verify", "run", "search"),
 )
 TESTS = (

@@ -9,15 +9,14 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import Unsupported
 from hexconv.spec import Case, Chain
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.places import Storage
-from hexconv.sweep.draw import Draw
 from hexconv.sweep.random_case import drawn_case
-from hexconv.sweep.scope import EVERYTHING
+from hexconv.sweep.random_chains import EVERYTHING, Draw
 
 SMALL = replace(EVERYTHING, output=20, channels=100)
 

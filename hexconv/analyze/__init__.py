@@ -1,14 +1,12 @@
 """Figures found without a run: what caches hold, which share memory, what TVM allocated, what is moved and computed."""
 
-from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.caches import PredictedCache
 from hexconv.analyze.conv_form import ConvForm, conv_forms
 from hexconv.analyze.fit import Fit, vtcm_fit
-from hexconv.analyze.in_flight import copies_in_flight
+from hexconv.analyze.liveness import PredictedAllocation
 from hexconv.analyze.needed import Work, needed_macs, needed_work
-from hexconv.analyze.planned import Planned, cache_footprints, planned_work, shared_allocations
-from hexconv.analyze.sharing import PredictedAllocation
-from hexconv.analyze.usage import Usage, cache_usage
-from hexconv.analyze.work import WorkUsage, work_usage
+from hexconv.analyze.planned import Planned, cache_footprints, copies_in_flight, planned_work, shared_allocations
+from hexconv.analyze.usage import Usage, WorkUsage, cache_usage, work_usage
 
 __all__ = [
     "Planned",

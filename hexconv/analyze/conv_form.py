@@ -5,7 +5,7 @@ from typing import Literal
 
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.rows import PlannedRows
+from hexconv.analyze.row_nest import PlannedRows
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.grouped import diagonal_of, own_words_of
 from hexconv.spec import Case

@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.analyze.cache import DTYPE_BYTES
+from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.kernel import output_layout
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.names import conv_name, filter_name

@@ -1,4 +1,4 @@
-"""What the packets of a nest of rows are spent on, from the shapes and the plan alone: how often each part occurs.
+"""Packets of a nest of rows: how often each part of its copies, rows and steps occurs.
 
 The file of a machine prices each part in packets (`hexconv.search.machine`); the model of latency is the sum of counts
 times prices. These are the parts of a run:
@@ -88,23 +88,217 @@ Except for what a run does once, parts belong to a row, to a step, or to a filte
 how many rows, steps and stagings there are; tiles of channels say how many parts one of them takes (`Spent`).
 """
 
-from collections import defaultdict
-from math import ceil
+from collections import Counter, defaultdict
+from dataclasses import replace
+from math import ceil, gcd, prod
 
-from hexconv.analyze.copy_packets import on_filter, on_input
-from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together
-from hexconv.analyze.kept_packets import on_kept
-from hexconv.analyze.output_packets import on_output
-from hexconv.analyze.packet_parts import Parts, Spent
-from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
-from hexconv.analyze.scalar_packets import on_scalar
-from hexconv.analyze.tile_packets import on_dense, on_own_words, on_pixels, on_tile
+from hexconv.analyze.conv_packets import (
+    UNROLLED,
+    Parts,
+    Spent,
+    on_dense,
+    on_depthwise_tiles,
+    on_own_words,
+    on_pixels,
+    on_rows_together,
+    on_scalar,
+    on_tile,
+)
+from hexconv.analyze.row_nest import VECTOR_WORDS, PlannedRows
+from hexconv.kernel.channel_blocks import filled_columns, filling_stores
+from hexconv.kernel.dense import DenseRows
+from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.grouped import own_words_of
-from hexconv.kernel.hvx.blocks import filled_columns
-from hexconv.kernel.hvx.dense import DenseRows
-from hexconv.kernel.hvx.pixels import PixelLanes
-from hexconv.kernel.hvx.planes import deals
-from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
+from hexconv.kernel.kept_columns import kept_runs_of
+from hexconv.kernel.pixels import PixelLanes
+from hexconv.kernel.planes import deals
+from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
+from hexconv.spec.chain import IN_BLOCKS, PIXELS
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, blocks
+
+
+def on_kept(planned: PlannedRows, tensor: int) -> Parts:
+    """Count the parts of a row of a tensor: all strips but the first restore its runs, all but the last save them."""
+    strips, parts = planned.strips, Parts()
+    if not strips or not (runs := kept_runs_of(strips, planned.forms, tensor)):
+        return parts
+    element_bytes = planned.source_bytes if tensor == 0 else 1  # bytes of an intermediate lie apart
+    lanes = runs.lanes(element_bytes)
+    copies = runs.run_elements // lanes
+    how = "filter" if lanes * element_bytes == VECTOR_BYTES else "unit" if copies <= UNROLLED else "rolled"
+    parts.add({"line": 1, how: copies}, 2 * runs.count * (strips.count - 1) / strips.count)
+    return parts
+
+
+def on_input(planned: PlannedRows) -> Spent:
+    """Count the parts that copying the input into its cache takes."""
+    return input_parts(planned, reads_ahead=planned.ahead_rows > 0)
+
+
+def input_parts(planned: PlannedRows, reads_ahead: bool) -> Spent:
+    """Count these parts; `reads_ahead` says whether a ring holds rows of the input that are read ahead."""
+    tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
+    (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
+    cached = together * element
+    blank, row = _filled(tensor.columns * planes * cached), Parts()
+    row.add(_filled((tensor.columns - (end - first)) * cached), planes)
+    row.add(on_kept(planned, 0))
+    if not is_depthwise(planned.chain, 0):
+        row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
+    if planned.plan.buffering == "single":
+        row.add(_row_of_input(planned, end - first))
+        sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
+        return Spent(row, blank, Parts(read=1, side=sides))
+    row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
+    if not reads_ahead:
+        return Spent(row, blank, Parts(group=1))
+    row["group"] = blank["group"] = 1
+    return Spent(row, blank)
+
+
+def _filled(size: int) -> Parts:
+    """Count the stores that fill so many bytes: of whole vectors and doublewords, then of bytes.
+
+    >>> [dict(_filled(size)) for size in (256, 354)]
+    [{'blank': 2, 'store': 0}, {'blank': 14, 'store': 2}]
+    """
+    vectors, rest = divmod(size, VECTOR_BYTES)
+    return Parts(blank=vectors + rest // PAIR_BYTES, store=rest % PAIR_BYTES)
+
+
+def _starts(planned: PlannedRows, pixels: int) -> int:
+    """Count the copies that the engine starts for a row: one for each block of channels, and of columns if there are.
+
+    >>> from hexconv.analyze.row_nest import planned_rows
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
+    >>> from hexconv.spec.chain import EDGE_LAYOUTS
+    >>> conv = Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30))
+    >>> lying = [Chain(input=(1, 8, 20, 40), dtype="uint8", input_layout=each, conv=(conv,)) for each in EDGE_LAYOUTS]
+    >>> [_starts(planned_rows(chain, Plan(kernel="hvx", order="h_outer")), 20) for chain in lying]
+    [6, 1, 2]
+    """
+    chain = planned.chain
+    if chain.input_layout == PIXELS:
+        return _planes(planned)[0]
+    of_columns = blocks(pixels, COLUMN_BLOCK) if chain.input_layout == IN_BLOCKS else 1
+    return blocks(chain.input[3], CHANNEL_BLOCK) * of_columns
+
+
+def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
+    """Count the parts of a row of the input that the kernel itself copies, `pixels` long.
+
+    It copies one run of bytes, or one for each block of columns, or one for each pixel and plane of channels.
+    """
+    chain, element = planned.chain, planned.source_bytes
+    (planes, together), size = _planes(planned), chain.input[3] * planned.source_bytes
+    cached, block = together * element, CHANNEL_BLOCK * element
+    if chain.input_layout == PIXELS:
+        if planes == 1 and cached == size:
+            return moved(size * pixels, size)
+        return _pixels_moved(size, cached, (size, cached), pixels)
+    if cached == block and size % block:
+        count, unit = ceil(size / block), gcd(size, block, PAIR_BYTES)
+        return Parts(cut=count * pixels, cut_unit=size // unit * pixels)
+    if cached != block:
+        return _pixels_moved(size, min(cached, block), (block, cached), pixels)
+    columns = COLUMN_BLOCK if chain.input_layout == IN_BLOCKS else pixels
+    row = Parts()
+    row.add(moved(columns * block, block), size // block * ceil(pixels / columns))
+    return row
+
+
+def _planes(planned: PlannedRows) -> tuple[int, int]:
+    """Return how many planes of channels the input's cache has, and how many channels one plane holds."""
+    _, _, *between, together = planned.forms.activations[0].physical_shape
+    return (between[0] if len(between) > 1 else 1), together
+
+
+def _pixels_moved(size: int, run: int, steps: tuple[int, int], pixels: int) -> Parts:
+    """Count the parts of pixels that the kernel copies in runs of bytes.
+
+    Args:
+        size: the bytes of a pixel.
+        run: the bytes of a run, but for the last one of a pixel.
+        steps: the bytes from pixel to pixel, at the source and at the target.
+        pixels: how many there are.
+    """
+    (whole, rest), row = divmod(size, run), Parts()
+    row.add(moved(run, *steps), whole * pixels)
+    row.add(moved(rest, *steps) if rest else {}, pixels)
+    return row
+
+
+def moved(run: int, *steps: int) -> Parts:
+    """Count the parts of one run of bytes that the kernel copies; runs start `steps` bytes apart."""
+    vectors, rest = divmod(run, VECTOR_BYTES)
+    units = rest // gcd(run, *steps, PAIR_BYTES)
+    return Parts(line=1, vector=vectors, **{"unit" if units <= UNROLLED else "rolled": units})
+
+
+def on_filter(planned: PlannedRows, index: int) -> Parts:
+    """Count the parts that it takes to stage all of the filter of conv `index` once."""
+    pieces = 1 if planned.plan.filters == "resident" else planned.channel_tiles(index)
+    if planned.plan.buffering == "double":
+        return Parts(start=pieces, group=pieces)
+    return Parts(line=pieces, filter=planned.filter_vectors(index) * planned.filter_bytes)
+
+
+WORD_BYTES = 4
+
+
+def on_output(planned: PlannedRows) -> Spent:
+    """Count the parts that it takes to copy the output to memory; those of the last conv are not among them."""
+    last = len(planned.chain.conv) - 1
+    tensor, tiles = planned.extents[-1], planned.channel_tiles(last)
+    in_rows = planned.chain.output_layout != IN_BLOCKS
+    rows = tensor.batch * tensor.rows
+    if planned.plan.buffering == "double":
+        groups = Spent(step=Parts(group=tiles, start=0 if in_rows else tiles))
+        return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
+    step, once = Parts(write=tiles), Parts()
+    if in_rows:
+        once.add(_row_written(planned), rows)
+        return Spent(step=step, once=once)
+    if planned.plan.stripe_rows < ROW_BLOCK:
+        step["line"] = tensor.column_blocks * tensor.channel_blocks
+    else:
+        once["line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
+    vectors = prod(tensor.packed_shape) * _result_bytes(planned) // VECTOR_BYTES
+    once["output"] = vectors
+    return Spent(step=step, once=once)
+
+
+def _result_bytes(planned: PlannedRows) -> int:
+    """Return the bytes of an element of the output."""
+    return planned.source_bytes if planned.chain.conv[-1].requantize else WORD_BYTES
+
+
+def _runs_written(planned: PlannedRows) -> Counter[int]:
+    """Return how many runs of bytes of a pixel, or of a block's row, a row of the output has, by their channels."""
+    tensor = planned.extents[-1]
+    together = CHANNEL_BLOCK if planned.chain.output_layout != PIXELS else planned.forms.channel_units[-1]
+    whole, rest = divmod(tensor.channels, together)
+    return Counter({together: whole, rest: 1} if rest else {together: whole})
+
+
+def _row_written(planned: PlannedRows) -> Parts:
+    """Count the parts of a row of the output that the kernel itself copies, in pixels or in blocks of channels.
+
+    In pixels it copies a run of bytes for each pixel and block of channels, unless a pixel is all that a block holds.
+    The kernel finds out how many bytes a run has where the last tile has fewer channels.
+    """
+    tensor, size, runs, row = planned.extents[-1], _result_bytes(planned), _runs_written(planned), Parts()
+    pixels = tensor.valid_columns[1] - tensor.valid_columns[0]
+    if planned.chain.output_layout != PIXELS:
+        row.add(moved(pixels * CHANNEL_BLOCK * size, CHANNEL_BLOCK * size), runs.total())
+        return row
+    if tensor.channels == planned.forms.channel_units[-1]:
+        return moved(pixels * tensor.channels * size, tensor.channels * size)
+    for channels, times in runs.items():
+        row.add(moved(channels * size, tensor.channels * size), times * pixels)
+    tiles = planned.channel_tiles(len(planned.chain.conv) - 1)
+    row["open"] = pixels * runs.total() if len(runs) > 1 and tiles > 1 else 0
+    return row
 
 
 def nest_parts(planned: PlannedRows) -> Parts:
@@ -210,9 +404,9 @@ def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> 
     summed = dense.summed if planned.filter_zero(index) else 0
     tiles = planned.tiles(index)
     parts = Parts(copied=tiles.total() * (dense.new_rows * dense.laid + summed))
-    for blocks, times in tiles.items():
-        for pixels, count in dense.tiles(blocks):
-            parts.add(on_dense(planned, index, blocks, pixels), times * count)
+    for tile_blocks, times in tiles.items():
+        for pixels, count in dense.tiles(tile_blocks):
+            parts.add(on_dense(planned, index, tile_blocks, pixels), times * count)
     return parts
 
 

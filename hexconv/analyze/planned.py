@@ -1,20 +1,31 @@
-"""A chain under a plan, and what the closed forms of its nest say: caches, who shares memory, what moves, MACs."""
+"""A chain under a plan, and its closed forms: caches, shared memory, traffic, MACs, copies in flight.
+
+A copy is what is started and waited for as one: the part of a tensor that a step copies, or one slab that is read into
+a ring buffer.
+
+With `buffering = "single"` no copy is under way: each is waited for at once. With `"double"`,
+these are under way between their start and their wait:
+
+- for a cache of two slots, the copy that a step needs and the next one, or the copies of the last two outputs;
+- for a cache of one slot, one copy;
+- for a ring buffer that is read ahead, the slabs that are read before the first step waits, or those that a step reads
+  beside the ones read ahead of it;
+- for any other ring buffer, one copy for each step that only reads, and the one after these.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hexconv.analyze.blocks import PlannedBlocks
-from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.footprint import plain_footprints
+from hexconv.analyze.block_nest import PlannedBlocks, planned_blocks
+from hexconv.analyze.caches import PredictedCache, plain_footprints
+from hexconv.analyze.liveness import PredictedAllocation, plain_allocations
 from hexconv.analyze.needed import Work
-from hexconv.analyze.outside import rows_touched
-from hexconv.analyze.rolled_blocks import planned_blocks
-from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
-from hexconv.analyze.rows_footprint import rows_allocations, rows_footprints
-from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
-from hexconv.analyze.traffic import plain_touched, plain_work
+from hexconv.analyze.row_footprint import rows_allocations, rows_footprints
+from hexconv.analyze.row_nest import PlannedRows, planned_rows, rows_work
+from hexconv.analyze.traffic import plain_touched, plain_work, rows_touched
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
+from hexconv.spec.names import copied_arguments, copied_caches
 from hexconv.spec.places import MIXED
 from hexconv.spec.vectors import vectors_bytes
 
@@ -109,3 +120,21 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     [4242014208, 566820864]
     """
     return Planned(chain, plan).work
+
+
+def copies_in_flight(planned: Planned) -> dict[str, int]:
+    """The largest number of copies of each tensor that have started and that nothing has waited for yet.
+
+    >>> from hexconv.spec import Chain, Conv2d, Plan
+    >>> conv = Conv2d(out_channels=128)
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> copies_in_flight(Planned(chain, Plan(filters="resident", buffering="double")))
+    {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
+    """
+    convs = len(planned.chain.conv)
+    tensors, caches = copied_arguments(convs), copied_caches(convs)
+    if planned.plan.buffering == "single" or planned.nest == "bands":
+        return dict.fromkeys(tensors, 0)
+    nest = planned.rows if planned.nest == "rows" else planned.blocks
+    in_flight = {name: 2 if cache in nest.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
+    return {**in_flight, "input": nest.reads_in_flight}

@@ -1,4 +1,4 @@
-"""The size of every cache, by the closed form and by TVM's allocation; and by a document, if the case states a figure.
+"""Predicted against counted: cache sizes by closed form, by TVM's allocation and by documents; traffic and MACs.
 
 A documented figure names a cache, and gives the elements of the allocation that the cache lies in. The source documents
 do the same: the size of their input cache is that of the allocation which holds input and output cache in turn. Each of
@@ -8,13 +8,16 @@ several caches that share an allocation may have a figure; all are compared with
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.planned import Planned
-from hexconv.analyze.sharing import PredictedAllocation
+from hexconv.analyze.caches import PredictedCache
+from hexconv.analyze.liveness import PredictedAllocation
+from hexconv.analyze.needed import needed_work
+from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.errors import InputError
 from hexconv.lower import Allocation, Cache, Lowered
+from hexconv.lower.counting import Counts
 from hexconv.lower.vtcm import SCOPE
 from hexconv.spec import Case, KernelChoice
+from hexconv.spec.vectors import vectors_bytes
 
 
 @dataclass(frozen=True)
@@ -157,3 +160,114 @@ def _same_memory(memories: Sequence[Allocation], shared: dict[tuple[str, ...], P
     """Whether every allocation holds the caches, has the bytes, and lies where it is predicted to: in VTCM or not."""
     tvm = {memory.holds: (memory.bytes, memory.scope == SCOPE) for memory in memories}
     return tvm == {holds: (memory.bytes, memory.is_in_vtcm) for holds, memory in shared.items()}
+
+
+@dataclass(frozen=True)
+class TrafficUsage:
+    """The bytes of one tensor that are copied between memory and caches, or that kernels access outside of VTCM.
+
+    Attributes:
+        name: `input`, `filter1`, ..., `output`; `bias1`, `multiplier1`, `table1`, ..., which go through no cache and
+            count once; or the name of a cache outside of VTCM.
+        direction: `in` to a cache or kernel, `out` of one, or `outside` for accesses to a cache outside of VTCM.
+        bytes: the bytes that are counted in the lowered module; of what no cache stages, its size.
+        predicted_bytes: the bytes that the closed form predicts.
+        needed_bytes: the lower bound: every element that is needed, once.
+        copies_in_flight: the most copies under way at once, counted in the lowered module.
+        predicted_copies_in_flight: the most copies under way at once that the closed form predicts.
+    """
+
+    name: str
+    direction: str
+    bytes: int
+    predicted_bytes: int
+    needed_bytes: int
+    copies_in_flight: int
+    predicted_copies_in_flight: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether closed form and count say the same."""
+        return (self.bytes, self.copies_in_flight) == (self.predicted_bytes, self.predicted_copies_in_flight)
+
+
+@dataclass(frozen=True)
+class MacUsage:
+    """The multiply-accumulates of one conv.
+
+    Attributes:
+        name: `conv1`, ...
+        macs: the MACs that are counted in the lowered module.
+        predicted_macs: the MACs that the closed form predicts.
+        needed_macs: the lower bound: the MACs of the outputs that are read, once.
+    """
+
+    name: str
+    macs: int
+    predicted_macs: int
+    needed_macs: int
+
+
+@dataclass(frozen=True)
+class WorkUsage:
+    """All traffic and all MACs of one case.
+
+    Attributes:
+        traffic_bytes: the counted bytes of all tensors together.
+        needed_traffic_bytes: the lower bound of the bytes of all tensors together.
+        macs: the counted MACs of all convs together.
+        needed_macs: the lower bound: the MACs of the outputs that are read, once.
+        traffic: the figures of each tensor.
+        convs: the figures of each conv.
+        copies_in_flight: the sum over all tensors of the most copies under way at once.
+    """
+
+    traffic_bytes: int
+    needed_traffic_bytes: int
+    macs: int
+    needed_macs: int
+    traffic: tuple[TrafficUsage, ...]
+    convs: tuple[MacUsage, ...]
+    copies_in_flight: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether closed form and count say the same of every tensor and every conv."""
+        return all(tensor.agrees for tensor in self.traffic) and all(
+            conv.macs == conv.predicted_macs for conv in self.convs
+        )
+
+
+def work_usage(case: Case, counts: Counts) -> WorkUsage:
+    """Compare the closed form of a case with what was counted in its lowered module."""
+    planned, needed = Planned.of(case), needed_work(case.chain)
+    in_flight = copies_in_flight(planned)
+    traffic = tuple(
+        TrafficUsage(
+            name=name,
+            direction=_direction(name) if name in needed.traffic_bytes else "outside",
+            bytes=counted,
+            predicted_bytes=planned.work.traffic_bytes.get(name, 0),
+            needed_bytes=needed.traffic_bytes.get(name, 0),
+            copies_in_flight=counts.copies_in_flight.get(name, 0),
+            predicted_copies_in_flight=in_flight.get(name, 0),
+        )
+        for name, counted in (counts.traffic_bytes | vectors_bytes(case.chain)).items()
+    )
+    convs = tuple(
+        MacUsage(name, counted, planned.work.macs[name], needed.macs[name]) for name, counted in counts.macs.items()
+    )
+    return WorkUsage(
+        traffic_bytes=sum(tensor.bytes for tensor in traffic),
+        needed_traffic_bytes=sum(tensor.needed_bytes for tensor in traffic),
+        macs=sum(conv.macs for conv in convs),
+        needed_macs=sum(conv.needed_macs for conv in convs),
+        traffic=traffic,
+        convs=convs,
+        copies_in_flight=sum(tensor.copies_in_flight for tensor in traffic),
+    )
+
+
+def _direction(tensor: str) -> str:
+    """Which way a tensor is copied."""
+    return "out" if tensor == "output" else "in"

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from hexconv.build.chain import Built, built_chain
-from hexconv.build.linked import archived, platform_files
+from hexconv.build.built_chain import Built, archived, built_chain, platform_files
 from hexconv.build.rendering import rendered
 from hexconv.run.simulator.toolchain import ZIG_TARGET
 from hexconv.run.tensors import Tensors

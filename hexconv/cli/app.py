@@ -1,18 +1,197 @@
-"""The program: it runs a command, prints an error as one line, and exits with 0, 1 or 2."""
+"""The program: runs a command, prints errors as one line, watches streams and signals, exits with 0, 1 or 2.
 
+If the reader of a pipe has closed it, the rest of the output is dropped, and the exit code is still that of the check.
+If a disk is full, the result is missing: that is an error, printed in a line, and the exit code is 2. Characters that
+the encoding doesn't have are escaped, and so is what a terminal would obey, since names come from files. Only what rich
+writes has control characters, and it is given no text that has some.
+
+A second signal ends the process at once, its temporary files removed and its processes killed. A signal is remembered,
+since TVM turns what a signal raises inside of a callback into a RuntimeError.
+"""
+
+import atexit
+import contextlib
+import io
+import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, TextIO, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
 from hexconv.cli.commands import register
-from hexconv.cli.interrupted import signals
-from hexconv.cli.streams import standard_streams
-from hexconv.errors import HexconvError, HexconvWarning, fault, one_line, short_line
+from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, one_line, short_line, visible
+
+
+class Standard:
+    """Standard output or standard error.
+
+    Attributes:
+        stream: the stream that is written to.
+        is_told: whether a failed write is an error; for standard error it isn't, since the line could not be printed.
+    """
+
+    def __init__(self, stream: TextIO, is_told: bool) -> None:
+        self.stream, self.is_told, self._is_open = stream, is_told, True
+
+    def __getattr__(self, name: str) -> Any:
+        """Look up every other attribute in the stream."""
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write what can be printed, or do nothing if the reader has closed the pipe.
+
+        Raises:
+            NotWritten: the disk is full, or the write fails in a similar way.
+        """
+        self.write_as_it_is(visible(text, kept="\n\t"))
+        return len(text)
+
+    def write_as_it_is(self, text: str) -> None:
+        """Write control characters too; the rest is as in `write`."""
+        with self._watched():
+            if self._is_open:
+                self.stream.write(text)
+
+    @property
+    def rich_proxied_file(self) -> "Styled":
+        """The stream that every console of rich writes to in place of this one; rich looks for this name."""
+        return Styled(self)
+
+    def flush(self) -> None:
+        """Write out everything that is buffered.
+
+        Raises:
+            NotWritten: the disk is full, or the write fails in a similar way.
+        """
+        with self._watched():
+            if self._is_open:
+                self.stream.flush()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            self._close()
+        except OSError as error:
+            self._close()
+            if self.is_told:
+                what = f"standard output: {error.strerror}; write to a place that has room"
+                raise NotWritten(what) from None
+
+    def _close(self) -> None:
+        """Drop the rest of the output, and what Python still writes when it ends."""
+        self._is_open = False
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())
+            os.close(nowhere)
+
+
+class Styled:
+    """A standard stream for text that brings the control characters of its colours and bars."""
+
+    def __init__(self, standard: Standard) -> None:
+        self._standard = standard
+
+    def __getattr__(self, name: str) -> Any:
+        """Look up every other attribute in the stream."""
+        return getattr(self._standard, name)
+
+    def write(self, text: str) -> int:
+        """Write as `Standard.write_as_it_is` does."""
+        self._standard.write_as_it_is(text)
+        return len(text)
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Watch both streams for a while; callers write to `sys.stdout` and `sys.stderr` as usual."""
+    out, err = sys.stdout, sys.stderr
+    for stream in (out, err):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        if out is not None:
+            sys.stdout = cast(TextIO, Standard(out, is_told=True))
+        if err is not None:
+            sys.stderr = cast(TextIO, Standard(err, is_told=False))
+        yield
+    finally:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+        sys.stdout, sys.stderr = out, err
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal has come."""
+
+
+class Signals:
+    """The signals of one command.
+
+    Attributes:
+        received: the number of the first signal; 0 if none has come.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that a signal ended; 0 if none has come."""
+        return 128 + self.received if self.received else 0
+
+    def check(self) -> None:
+        """Raise Stopped again if a signal has come."""
+        if self.received:
+            raise Stopped
+
+    def come(self, number: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
+        if self.received:
+            atexit._run_exitfuncs()
+            os._exit(128 + number)
+        self.received = number
+        raise Stopped
+
+    def ignore(self) -> None:
+        """Ignore these signals from now on."""
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle these signals for a while, but for those that the process ignores, as under nohup."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self.received = 0
+        earlier = {number: signal.getsignal(number) for number in SIGNALS}
+        for number in SIGNALS:
+            if earlier[number] is not signal.SIG_IGN:
+                signal.signal(number, self.come)
+        try:
+            yield
+        finally:
+            for number, handler in earlier.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+
+
+signals = Signals()
+"""The signals of this process."""
+
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "start" / "chain.md"
 HELP = f"""From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.

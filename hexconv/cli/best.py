@@ -6,8 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.spec.choices import Kernel, Target
-from hexconv.spec.objective import Objective
+from hexconv.spec.choices import Kernel, Objective, Target
 from hexconv.spec.places import Caches
 
 
@@ -61,7 +60,7 @@ def best(
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
-    from hexconv.run.doctor import check_plots
+    from hexconv.run.machine_parts import check_plots
 
     check_file("--plot", plot, ".svg")
     if plot:

@@ -1,11 +1,13 @@
-"""What `hexconv best` does: it plans chains, and writes, draws and verifies the answers."""
+"""What `hexconv best` does: it plans chains, and writes, draws and verifies the answers, with their weights."""
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from hexconv.cli.answers import print_json, utf8
-from hexconv.cli.best_weights import weights_files
 from hexconv.cli.cases import Batch, network_of, say_fallback
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
@@ -31,7 +33,8 @@ from hexconv.report import (
     verified_table,
     write_front_plot,
 )
-from hexconv.report.units import counted as counted_of
+from hexconv.report.words import counted as counted_of
+from hexconv.run.given import given, weights_beside
 from hexconv.search import (
     Answer,
     Lap,
@@ -45,11 +48,43 @@ from hexconv.search import (
     planned_manifest,
     verify,
 )
-from hexconv.spec.kernel import Target, kernel_words
+from hexconv.spec.choices import Objective
+from hexconv.spec.kernel_choice import Target, kernel_words
 from hexconv.spec.kernels import Kernel
-from hexconv.spec.objective import Objective
 from hexconv.spec.places import Caches
+from hexconv.verify.job import weights_of
 from hexconv.written import write_folder
+
+
+def weights_files(answer: Answer, source: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of `NAME.npz` for every answer of a chain, if `NAME.npz` lies beside its case file.
+
+    Args:
+        answer: what was found for the chain.
+        source: the case file of the chain.
+        folder: the folder of the answers.
+
+    Raises:
+        InputError: the weights don't belong to the chain.
+    """
+    beside = weights_beside(source)
+    weights = given(answer.chain, beside, None).weights if beside else None
+    if not beside or not weights:
+        return
+    for name, first, convs in _answers(answer):
+        path = folder / f"{name}.npz"
+        if path.resolve() != beside.resolve():
+            content = io.BytesIO()
+            np.savez(content, allow_pickle=False, **weights_of(weights, first, convs))
+            yield path.name, content.getvalue()
+
+
+def _answers(answer: Answer) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of every answer, the number of convs of the chain before its own, and how many convs it has."""
+    pieces = answer.cuts.best.pieces if answer.cuts.best else ()
+    for piece, winner in zip(pieces, answer.winners, strict=True):
+        yield winner.case.name, piece.first - 1, len(piece.chain.conv)
+
 
 SPARE = ("MACs", "packets (model)", "saved")
 """The columns that tables of plans leave out to fit 80 columns."""

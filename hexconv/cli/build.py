@@ -6,8 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seed, check_folder
-from hexconv.spec.choices import Target
-from hexconv.spec.objective import Objective
+from hexconv.spec.choices import Objective, Target
 
 
 def build_(
@@ -54,8 +53,7 @@ def build_(
     from hexconv.cli.progress import starting
 
     with starting():
-        from hexconv.cli.build_cases import Code, build_cases
-        from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
+        from hexconv.cli.build_libraries import ENDING, Asked, Code, build_cases, build_model, check_cases
         from hexconv.cli.run_cases import Given
 
     check_folder("--output", output)

@@ -13,7 +13,7 @@ from hexconv.lower import lower_case
 from hexconv.report import cache_csv, cache_table, form_table, work_table
 from hexconv.run.count import count
 from hexconv.spec import Case, Target
-from hexconv.spec.kernel import kernel_words
+from hexconv.spec.kernel_choice import kernel_words
 
 
 def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide: bool, json: bool) -> int:

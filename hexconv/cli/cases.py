@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hexconv.cli.interrupted import signals
+from hexconv.cli.app import signals
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
 from hexconv.model import MANIFEST, Manifest
-from hexconv.report.units import counted as counted_of
+from hexconv.report.words import counted as counted_of
 from hexconv.run.given import bounded
 from hexconv.spec import Case, KernelChoice, Target
-from hexconv.spec.kernel import kernel_words
+from hexconv.spec.kernel_choice import kernel_words
 
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ from rich.table import Table
 from hexconv.cli.answers import print_json
 from hexconv.cli.progress import waiting
 from hexconv.cli.show import show
-from hexconv.run.doctor import Part, complete, examine
+from hexconv.run.machine_parts import Part, complete, examine
 
 
 def show_parts(is_wide: bool, json: bool) -> int:

@@ -16,9 +16,9 @@ from hexconv.errors import one_line
 from hexconv.model import Imported, import_model, write_network
 from hexconv.model.imported import some
 from hexconv.model.unfused import unfused_lines
-from hexconv.report.units import counted
+from hexconv.report.words import counted
 from hexconv.spec import Chain, KernelChoice, Target, choose_kernels
-from hexconv.spec.weights import beyond_int32
+from hexconv.spec.case import beyond_int32
 
 Kernels = Mapping[str, Sequence[KernelChoice]]
 """The kernel of each conv of a chain, and why, by the name of its case."""

@@ -73,8 +73,7 @@ def of_element(
         json: print JSON instead.
     """
     # Imported here, so that `--help` doesn't wait for numpy.
-    from hexconv.cli.layout_element import show_element
-    from hexconv.cli.layout_words import beside_of, indices, sizes, views_of
+    from hexconv.cli.layout_answers import beside_of, indices, show_element, sizes, views_of
     from hexconv.layout.catalog import Placement, find
 
     steps = None if strides is None else sizes("--strides", strides)
@@ -168,8 +167,7 @@ def reorder(
         view: onednn: views of the array that is given, as of `hexconv layout`; what they show is moved.
         json: print JSON instead.
     """
-    from hexconv.cli.layout_reorder import Asked, reorder_file
-    from hexconv.cli.layout_words import sizes, views_of
+    from hexconv.cli.layout_answers import Asked, reorder_file, sizes, views_of
 
     check_file("layout reorder: the file to write", made)
     steps = [sizes("--strides", words) for words in strides or ()]

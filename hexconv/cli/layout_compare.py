@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hexconv.analyze.layouts import LayoutUsage, as_csv, usage
+from hexconv.analyze.layout_bytes import LayoutUsage, as_csv, usage
 from hexconv.cli.answers import print_json, write_text
 from hexconv.cli.cases import Batch
 from hexconv.cli.show import show

@@ -52,7 +52,7 @@ def report(
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
-    from hexconv.run.doctor import check_plots
+    from hexconv.run.machine_parts import check_plots
 
     check_plots("report")
 

@@ -12,12 +12,12 @@ from hexconv.errors import InputError
 from hexconv.lower import lower_case
 from hexconv.lower.vtcm import capacity_of
 from hexconv.model import Manifest
+from hexconv.report.costs import read_sweeps
 from hexconv.report.page import Page, anchor
-from hexconv.report.page.network import cases_of, network_view
+from hexconv.report.page.network_view import cases_of, network_view
 from hexconv.report.plots import Format
-from hexconv.report.sweeps import read_sweeps
 from hexconv.report.tables import read_rates
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.given import Given, bounded, given, weights_beside
 from hexconv.run.profile import Profile, profile
 from hexconv.search import PlannedNetwork, Question, plan_all

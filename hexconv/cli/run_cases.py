@@ -15,7 +15,7 @@ from hexconv.cli.show import show
 from hexconv.errors import InputError, ToolMissing
 from hexconv.lower import lower_case
 from hexconv.report import causes, perfetto_json, run_csv, run_row
-from hexconv.run.copies import Copies, Moment
+from hexconv.run.copy_engine import Copies, Moment
 from hexconv.run.fills import fills_of, fills_of_run
 from hexconv.run.given import DRAWN, given, weights_beside
 from hexconv.run.measure import run_case, runner_of

@@ -55,7 +55,7 @@ def sweep(
                 "--random draws its cases and writes no table", "leave out the grid, --out and --scheduler"
             )
         with starting():
-            from hexconv.cli.sweep_random import sweep_random
+            from hexconv.cli.sweep_cases import sweep_random
 
         return sweep_random(random, seed, processes, json)
     if grid is None:
@@ -64,7 +64,7 @@ def sweep(
         raise InputError.because("no --out given", "name the table to write: --out sweep.csv")
     with starting():
         from hexconv.apart import Limits
-        from hexconv.cli.sweep_grid import sweep_grid
+        from hexconv.cli.sweep_cases import sweep_grid
         from hexconv.sweep.survey import Settings
 
     check_file("--out", out, ".csv")

@@ -7,9 +7,9 @@ from hexconv.analyze import cache_usage
 from hexconv.cli.answers import print_json, utf8, write_text
 from hexconv.cli.cases import Batch
 from hexconv.lower import annotated_tir, lower_case
-from hexconv.report.digest import SUFFIX, digest_of
+from hexconv.report.listing import SUFFIX, digest_of
 from hexconv.spec import Case, Target
-from hexconv.spec.kernel import kernel_words
+from hexconv.spec.kernel_choice import kernel_words
 from hexconv.written import write_folder
 
 

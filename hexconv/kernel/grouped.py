@@ -1,7 +1,7 @@
-"""Convs in groups, as HVX computes them: which keep their groups, and which are filled up with zeros.
+"""Grouped convs as HVX computes them: groups kept, filled up with zeros, or multiplied as words of their own groups.
 
 Depthwise convs have a kernel of their own (`hexconv.kernel.depthwise`), as have groups of 4 and of 8 channels of bytes
-(`hexconv.kernel.hvx.own_words`). In any other conv of several groups, lanes are output channels. The filter of all
+(`hexconv.kernel.grouped`). In any other conv of several groups, lanes are output channels. The filter of all
 groups, written as that of one, is zero outside of a diagonal of blocks:
 
     4 groups of 64, 32 channels a square      24 groups of 8
@@ -14,6 +14,10 @@ groups, written as that of one, is zero outside of a diagonal of blocks:
 A block of 32 output channels multiplies `width` planes of 32 input channels, from the first plane of its first group
 on. These squares alone are stored, copied and multiplied. Where they are all that there is, or where pixels as lanes
 take fewer packets with zeros included, the conv is computed as one of a single group, filled up with zeros.
+
+A vector has, for each of 32 output channels, 4 input channels of its group; another one has the weights. So nothing but
+needed products is multiplied, one pair of vectors a packet, where a diagonal of blocks (`hexconv.kernel.grouped`) takes
+8 words of a plane, two a packet.
 """
 
 from collections.abc import Callable
@@ -26,15 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
-from hexconv.kernel.hvx.lanes import PRODUCTS_OF_PACKET, packets_of_pixels, packets_of_words
-from hexconv.kernel.hvx.own_words import GROUP_SIZES, OwnWords
-from hexconv.kernel.hvx.pixels import PixelLanes, can_have_pixels, fits_pixels
-from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.planes import PixelPlanes
-from hexconv.kernel.hvx.tiles import (
+from hexconv.kernel.lanes import PRODUCTS_OF_PACKET, packets_of_pixels, packets_of_words
+from hexconv.kernel.pixels import PixelLanes, can_have_pixels, fits_pixels
+from hexconv.kernel.planes import PixelPlanes, Plane
+from hexconv.kernel.tiles import (
     LANES,
     MOST_BLOCKS,
     PAIR_BYTES,
+    VECTOR_BLOCKS,
     VECTOR_BYTES,
     WORD_CHANNELS,
     interleaved_blocks,
@@ -45,6 +48,64 @@ from hexconv.kernel.hvx.tiles import (
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 from hexconv.spec.narrowing import MADE_UNSIGNED
+
+TILE_PIXELS = 8
+GROUP_SIZES = (4, 8)
+"""The channels of a group: a power of two of words, so that `vdelta` spreads all groups of 32 channels at once."""
+PIXEL_WORDS = LANES // VECTOR_BLOCKS
+
+
+@dataclass(frozen=True)
+class OwnWords:
+    """A conv in groups of as many outputs as inputs.
+
+    Attributes:
+        inputs: the channels of a group.
+    """
+
+    inputs: int
+
+    @property
+    def words(self) -> int:
+        """Words of 4 input channels of a group."""
+        return self.inputs // WORD_CHANNELS
+
+    def quads(self, conv: Conv2d, first: int, pixels: int) -> int:
+        """Vectors of 4 pixels of a row that the windows of `pixels` outputs meet, of which the first is column `first`.
+
+        >>> OwnWords(4).quads(Conv2d(out_channels=32, kernel=(3, 3)), 0, 8)
+        3
+        """
+        (_, stride), (_, dilation), (_, taps) = conv.stride, conv.dilation, conv.kernel
+        columns = {(first + pixel) * stride + tap * dilation for pixel in range(pixels) for tap in range(taps)}
+        return len({column // VECTOR_BLOCKS for column in columns})
+
+
+def spread_way(words: int, pixel: int, word: int) -> tuple[int, ...]:
+    """Return, for every lane, the byte of `vdelta`'s operand that fills it with a word of its group.
+
+    vdelta exchanges words over 16, 8, .. 1 lanes. From the last exchange back to the first one, a lane takes over the
+    bits of the place of the word that it shall have. Lanes that meet on that way want the same word.
+
+    Args:
+        words: words of a group: a fourth of the lanes of a group.
+        pixel: the pixel of a vector, 0 to 3.
+        word: the word of the group.
+
+    >>> spread_way(1, 0, 0)[:8]
+    (0, 4, 8, 4, 4, 16, 4, 8)
+    """
+    way = [0] * LANES
+    for lane in range(LANES):
+        place = pixel * PIXEL_WORDS + lane // (words * WORD_CHANNELS) * words + word
+        at, over = lane, 1
+        while over < LANES:
+            if (at ^ place) & over:
+                way[at] |= over * WORD_CHANNELS
+                at ^= over
+            over *= 2
+    return tuple(way)
+
 
 PLANE_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 

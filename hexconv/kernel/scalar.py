@@ -14,7 +14,7 @@ from math import ceil, prod
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
 from hexconv.kernel.grouped import own_words_of
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.kernel.tiles import WORD_CHANNELS
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 

@@ -4,11 +4,9 @@ This package does not use TVM. Compute definitions take their index maths from t
 is scheduled.
 """
 
-from hexconv.layout.digit import Axis, Digit, Output
-from hexconv.layout.layout import Layout
+from hexconv.layout.digits import Axis, Digit, Output
+from hexconv.layout.mapping import Layout
 from hexconv.layout.packed import PackedTag, packed
-from hexconv.layout.picture import Picture, picture
-from hexconv.layout.svg import svg
-from hexconv.layout.text import text
+from hexconv.layout.picture import Picture, picture, svg, text
 
 __all__ = ["Layout", "Axis", "Digit", "Output", "packed", "PackedTag", "Picture", "picture", "text", "svg"]

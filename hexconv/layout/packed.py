@@ -1,4 +1,4 @@
-"""Layouts of packed tensors: `NHWC8h8w32c`, `OIHW8i32o4i`, `NCHW16c`, in the notation that TVM prints.
+"""Layouts of packed tensors, `NHWC8h8w32c`, `OIHW8i32o4i`, `NCHW16c`, in TVM's notation, and plain dense buffers.
 
 A capital letter is a logical axis, counted in blocks where it has any; a number with a small letter is a
 block of that axis. Blocks of one letter nest in the order in which they stand: the first is the outermost,
@@ -15,8 +15,8 @@ from math import prod
 from operator import mul
 
 from hexconv.errors import InputError
-from hexconv.layout.digit import Axis, Digit, Output
-from hexconv.layout.layout import Layout
+from hexconv.layout.digits import Axis, Digit, Output
+from hexconv.layout.mapping import Layout
 
 REMEMBERED = 4096
 """The number of layouts that are kept."""
@@ -180,3 +180,23 @@ def _blocks(part: re.Match[str]) -> tuple[Block, ...]:
         return (Block(capital),)
     pairs = _BLOCK.findall(bracket) if bracket else [(factor, letter)]
     return tuple(Block(small.upper(), int(count)) for count, small in pairs)
+
+
+def dense(order: str, shape: Sequence[int], *, itemsize_bytes: int = 4) -> Layout:
+    """Row-major buffer of the axes in `order`, which is the logical order too; one output, `offset_elements`.
+
+    Raises:
+        InputError: the shape doesn't have as many sizes as the order has axes.
+
+    >>> dense("NCHW", (1, 2, 3, 4)).address((0, 1, 2, 3))
+    {'offset_elements': 23}
+    """
+    if len(shape) != len(order):
+        raise InputError(f"buffer {order}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}")
+    return Layout(
+        name=order,
+        axes=tuple(Axis(letter, size) for letter, size in zip(order, shape, strict=True)),
+        outputs=(Output("offset_elements", prod(shape)),),
+        digits=tuple(Digit(letter, "offset_elements", stride=prod(shape[k + 1 :])) for k, letter in enumerate(order)),
+        itemsize_bytes=itemsize_bytes,
+    )

@@ -5,7 +5,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op, TensorLoad
 
-from hexconv.schedule.trees import all_of, around, as_one, buffers_in, uses, with_values
+from hexconv.tir.trees import all_of, around, as_one, buffers_in, uses, with_values
 
 WORKSPACE_ALIGNMENT_BYTES = 128
 _SAID = "storage_alignment"

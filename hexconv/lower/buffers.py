@@ -1,16 +1,23 @@
-"""Read what a buffer of a TIR function holds from its name; no other module reads names.
+"""Names of loops and buffers: what a buffer holds, read from its name alone, and the names that a reader knows.
 
 A cache is a TE tensor, an argument a parameter, scratch a declared buffer; each is named where it is made
 (`hexconv.spec.names`). TVM's passes replace every one of them by new buffers, and hand nothing on but the name.
+
+Only names change: a variable is replaced, at its definition and at every use, by one of the same type.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import tvm
+import tvm_ffi
 from tvm import tirx
 
-from hexconv.schedule.block import REGISTER
 from hexconv.spec.vectors import UNCACHED
+from hexconv.tir.loops import LOOP_NAME
+from hexconv.tir.statements import REGISTER
+from hexconv.tir.trees import all_of, with_values
 
 STAGED = ("filter", "output")
 """Roles of arguments that TVM stages; the input is staged by an operation of its own."""
@@ -83,3 +90,42 @@ def _read(name: str) -> Held:
     """Read a name that `hexconv.spec.names` gave."""
     found = re.fullmatch(r"([a-z]+)(\d*)(?:_cache)?", name)
     return Held(found[1], int(found[2] or 0)) if found else Held(name)
+
+
+def rename_loops(module: tvm.IRModule) -> tvm.IRModule:
+    """Name every loop that carries the annotation of `hexconv.tir.loops.name_loops` by it."""
+    named = [loop for loop in all_of(module["main"].body, tirx.For) if loop.annotations.get(LOOP_NAME)]
+    return _replaced(
+        module, {loop.loop_var: tirx.Var(str(loop.annotations[LOOP_NAME]), loop.loop_var.ty) for loop in named}
+    )
+
+
+def rename_buffers(module: tvm.IRModule, names: Sequence[str]) -> tvm.IRModule:
+    """Name the buffer of the i-th store, in program order, `names[i]`."""
+    buffers = [store.buffer for store in stores(module)]
+    renamed = {buffer: tirx.Var(name, buffer.ty) for buffer, name in zip(buffers, names, strict=True)}
+    return _replaced(module, {buffer: new for buffer, new in renamed.items() if buffer not in module["main"].params})
+
+
+def drop_annotations(module: tvm.IRModule) -> tvm.IRModule:
+    """Take all annotations of loops away, as in the module that is built."""
+
+    def plain(loop: tirx.For) -> tirx.For:
+        return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body) if loop.annotations else loop
+
+    return _with_body(module, tvm_ffi.structural_map(module["main"].body, (tirx.For, plain)))
+
+
+def stores(module: tvm.IRModule) -> list[tirx.BufferStore]:
+    """List all stores of `main`, in program order."""
+    return all_of(module["main"].body, tirx.BufferStore)
+
+
+def _replaced(module: tvm.IRModule, renamed: Mapping[tirx.Var, tirx.Var]) -> tvm.IRModule:
+    """Replace some of a module's variables."""
+    return _with_body(module, with_values(module["main"].body, renamed))
+
+
+def _with_body(module: tvm.IRModule, body: tirx.Stmt) -> tvm.IRModule:
+    """Return the same function around another body."""
+    return tvm.IRModule({"main": module["main"].with_body(body)})

@@ -8,9 +8,9 @@ from tvm import tirx
 
 from hexconv.lower import queues
 from hexconv.lower.buffers import convs_of
-from hexconv.schedule.loops import PART
-from hexconv.schedule.parts import Does, Part, read_part
-from hexconv.schedule.trees import all_of
+from hexconv.tir.loops import PART
+from hexconv.tir.parts import Does, Part, read_part
+from hexconv.tir.trees import all_of
 
 MOST = "hexconv.most"
 """Annotation of a loop whose number of trips differs from thread to thread: the largest number."""

@@ -1,4 +1,4 @@
-"""Print a lowered module as TVMScript with comments that name its parts, layouts and memory.
+"""Listings: TVMScript with comments that name parts, layouts and memory, under a header of plan, versions and caches.
 
 TVM prints the module whose loops still carry their part of the chain as an annotation. Each such line becomes a comment
 with the name of the part above the plain loop, and loops directly inside of each other become one `T.grid`; what loops
@@ -13,15 +13,61 @@ from dataclasses import dataclass
 
 import tvm
 
+from hexconv.errors import visible
 from hexconv.kernel import forms_of
 from hexconv.lower import queues
-from hexconv.lower.header import header
 from hexconv.lower.lowered import Allocation, Lowered
-from hexconv.schedule.loops import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
 from hexconv.spec.activations import TABLE
+from hexconv.spec.kernel_choice import kernel_words
 from hexconv.spec.names import filter_name, numbered
+from hexconv.spec.strips import Strips, strips_of
 from hexconv.spec.vectors import OF_CHANNELS, OFFSET, SCALES, vector_names
+from hexconv.tir.loops import LOOP_NAME, NOTE, PART
+
+
+def header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
+    """Yield the header: case, plan, versions, and the tables of caches and allocations."""
+    yield f"# hexconv {case.name}: {case.chain.slug}, plan {case.plan.slug}; TVM {tvm.__version__}"
+    yield "#"
+    yield from (f"#   {visible(line)}".rstrip() for line in case.to_toml().splitlines())
+    yield "#"
+    yield f"# kernel: {kernel_words(case.kernels)}"
+    if strips := strips_of(case.chain, case.settled):
+        yield f"# n counts strips of {strips.columns} columns, {strips.count} an image: {_places(strips)}"
+    if any(memory.copies > 1 for memory in lowered.allocations):
+        yield "# caches of all bands, one a thread; what is allocated in a band is that of its thread"
+    elif case.settled.threads > 1:
+        yield "# of caches that are allocated in a band, each of its threads has its own"
+    yield "# caches (compacted):"
+    yield from _table(
+        [("cache", "scope", "dtype", "shape", "elements", "bytes")]
+        + [
+            (c.name, c.scope, c.dtype, "x".join(map(str, c.shape)), str(c.elements), str(c.bytes))
+            for c in lowered.caches
+        ]
+    )
+    yield "# allocations (merged):"
+    rows = [(a.name, ", ".join(a.holds), str(a.elements), str(a.bytes)) for a in lowered.allocations]
+    yield from _table([("allocation", "holds", "elements", "bytes"), *rows])
+    yield f"# peak {sum(a.bytes for a in lowered.allocations)} bytes; {agreement}"
+
+
+def _places(strips: Strips) -> str:
+    """Say where the strips of an image begin."""
+    if strips.keeps:
+        first = strips.first_made(0)
+        return f"the first begins at {first}, each other one {strips.columns} left of that before it"
+    last = f"the last begins at {strips.first_made(strips.count - 1)}"
+    return last if strips.divide else f"{last} and writes from {strips.first_written(strips.count - 1)} on"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as aligned comment lines."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "#   " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")

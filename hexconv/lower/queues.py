@@ -1,17 +1,28 @@
-"""Emit TVM's builtins for asynchronous copies, and assign a queue to each tensor.
+"""Queues of asynchronous copies: TVM's builtins, and the calls of this project's copy engine that replace them.
 
 A queue holds groups of copies, which end in the order in which they start. `dma_wait(queue, k)` returns once no more
 than k groups, the youngest, are under way. TVM's Hexagon runtime maps the queues to those of its user DMA.
+
+before:  dma_copy(q, target, source, bytes, bypass)           after:  hexconv_copy(q, target, source, bytes)
+         dma_copy(..., rows, target step, source step)                hexconv_copy_rows(..., rows, steps)
+         dma_start_group(q); dma_end_group(q)                         hexconv_start_group(q); hexconv_end_group(q)
+         dma_wait(q, k)                                               hexconv_wait(q, k)
+
+TVM itself lowers the builtins to packed functions of the device (`device_api.hexagon.dma_copy`, ...), which only its
+runtime for Hexagon has.
 """
 
 from typing import Any
 
+import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op
 
-from hexconv.schedule.block import int32
-from hexconv.schedule.parts import INPUT_READ, WRITE_BACK, Does, Part, filter_read
 from hexconv.spec.names import copied_arguments
+from hexconv.tir.parts import INPUT_READ, WRITE_BACK, Does, Part, filter_read
+from hexconv.tir.statements import int32
+from hexconv.tir.trees import all_of
 
 COPY, WAIT, START, END = (Op.get(f"tirx.dma_{name}") for name in ("copy", "wait", "start_group", "end_group"))
 INPUT = 0
@@ -73,7 +84,7 @@ def amounts_of(statement: tirx.Evaluate) -> list[tirx.Expr]:
 def queue_of_part(part: Part, convs: int) -> int:
     """Return the queue of a part that copies.
 
-    >>> from hexconv.schedule.parts import INPUT_READ, WRITE_BACK, filter_read
+    >>> from hexconv.tir.parts import INPUT_READ, WRITE_BACK, filter_read
     >>> [queue_of_part(part, 2) for part in (INPUT_READ, filter_read(2), WRITE_BACK)]
     [0, 2, 3]
     """
@@ -98,3 +109,48 @@ def tensor_of(queue: int, convs: int) -> str:
 
 def _call(op: Op, arguments: list[tirx.Expr]) -> tirx.Stmt:
     return tirx.Evaluate(Call(op, arguments, ret_ty="int32"))
+
+
+FUNCTIONS = {
+    COPY: "hexconv_copy",
+    START: "hexconv_start_group",
+    END: "hexconv_end_group",
+    WAIT: "hexconv_wait",
+}
+
+ROWS = "hexconv_copy_rows"
+
+
+def call_engine(module: tvm.IRModule) -> tvm.IRModule:
+    """Replace a module's builtins for copies by calls of the copy engine."""
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.Evaluate, _called)))})
+
+
+def needs_engine(module: tvm.IRModule) -> bool:
+    """Whether a module copies asynchronously."""
+    statements = all_of(module["main"].body, tirx.Evaluate)
+    return any(queue_of(statement, op) is not None for statement in statements for op in FUNCTIONS)
+
+
+def _called(node: tirx.Evaluate) -> tirx.Evaluate:
+    call = node.value
+    name = FUNCTIONS.get(call.op) if isinstance(call, Call) else None
+    if name is None:
+        return node
+    if not call.op.same_as(COPY):
+        return tirx.Evaluate(tirx.call_extern("int32", name, *call.args))
+    queue, target, source, size_bytes, _bypass, *rows = call.args
+    places = (_pointer(target), _pointer(source))
+    return tirx.Evaluate(tirx.call_extern("int32", name if not rows else ROWS, queue, *places, size_bytes, *rows))
+
+
+def _pointer(address: Call) -> Call:
+    """Rewrite an address as an offset from the start of its buffer: TVM then knows that it may mean all of the buffer.
+
+    TVM's passes take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than
+    what they see accessed.
+    """
+    element = address.args[0]
+    offset_bytes = element.indices[0] * tvm.DataType(element.source.dtype).itemsize
+    return Call("tirx.handle_add_byte_offset", [element.source.data, offset_bytes], ret_ty=address.ty)

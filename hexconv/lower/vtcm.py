@@ -16,8 +16,8 @@ from tvm.ir import Call
 from tvm.target import list_tags
 
 from hexconv.errors import InputError
-from hexconv.schedule.block import int32
 from hexconv.spec import Plan
+from hexconv.tir.statements import int32
 
 SCOPE = "global.vtcm"
 GRANULE_BYTES = 2048  # VTCM is given out in steps and at addresses of 2 KiB

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hexconv.model.conv_unit import Unit
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import with_filters
-from hexconv.model.unit import Unit
 from hexconv.model.units import Convs, is_conv
 from hexconv.spec import Chain
 from hexconv.spec.chain import MOST_CONVS

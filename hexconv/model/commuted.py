@@ -25,8 +25,7 @@ from onnx import helper, numpy_helper
 
 from hexconv.model.constants import Array
 from hexconv.model.granularity import along, is_per_tensor, per_slice, spread
-from hexconv.model.graph import Graph, Node
-from hexconv.model.passing import RELABELS, passes
+from hexconv.model.graph import RELABELS, Graph, Node, passes
 from hexconv.model.pointwise import ELEMENTWISE
 from hexconv.model.refused import Refused
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from hexconv.model.constants import Array
 from hexconv.model.contributed import DOMAIN
+from hexconv.model.conv_unit import Inexact, Unit
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import IntegerWeights
 from hexconv.model.pointwise import ELEMENTWISE, following, leads_on
 from hexconv.model.quantised import quantised
-from hexconv.model.tabulated import HAS_TABLE
-from hexconv.model.unit import Inexact, Unit
+from hexconv.model.tail import HAS_TABLE
 from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import Requantize

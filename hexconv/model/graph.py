@@ -1,6 +1,6 @@
-"""The graph of a model: which nodes make and read a tensor, its type, and its value if it is constant."""
+"""The graph of a model: who makes and reads a tensor, types, constants, nodes that change no value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from hexconv.model.constants import SHAPES, SUBGRAPHS, Array, Constants, Shape, elements
-from hexconv.model.contributed import is_standard
+from hexconv.model.contributed import is_optimised, is_standard
 
 
 @dataclass(frozen=True)
@@ -193,3 +193,99 @@ def _read_inside(proto: onnx.NodeProto) -> Iterator[str]:
                         yield from inner.input
                         waiting.append(inner)
                     yield from (output.name for output in body.output)
+
+
+RELABELS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+"""Operators that give a tensor another shape, with the same elements in the same order."""
+VIEWS = ("Identity", "Dropout", *RELABELS)
+"""Operators whose result lies in memory as their first input does, at inference."""
+
+
+def passes(graph: Graph, node: Node) -> bool:
+    """Whether a node gives its first input back unchanged, in the same shape and dtype, and has no other result."""
+    if node.op == "Identity":
+        return True
+    if node.op in (*RELABELS, "Cast"):
+        before, after = graph.type_of(node.inputs[0]), graph.type_of(node.outputs[0])
+        is_known = before.dtype and before.shape is not None and all(isinstance(size, int) for size in before.shape)
+        return bool(is_known) and before == after
+    if node.op != "Dropout" or any(graph.readers(mask) for mask in node.outputs[1:] if mask):
+        return False
+    training = node.input(2)
+    return not training or (graph.is_constant(training) and not graph.value(training).any())
+
+
+def unknown(graph: Graph, tensor: str) -> str:
+    """Why the type of a tensor is unknown, in words; empty where type and axes are known.
+
+    Tensors that are unknown for the same reason have the same words.
+
+    Args:
+        graph: the graph of the model.
+        tensor: the name of one of its tensors.
+    """
+    if _is_known(graph.type_of(tensor)):
+        return ""
+    tensor, node = _origin(graph, tensor, _is_known)
+    if node is None:
+        return f"the model does not say what {tensor} is, and ONNX's shape inference needs it"
+    if is_optimised(node.op):
+        return optimised(graph)
+    advice = "" if "." in node.op else "; another --shape may suit the model"
+    return f"ONNX's shape inference ends at {node.op} {node.name}, which reads {_read(graph, node)}{advice}"
+
+
+def optimised(graph: Graph) -> str:
+    """Say that ONNX Runtime has optimised a model, naming the first operator that it made."""
+    made = [node for node in graph.nodes if is_optimised(node.op)]
+    return (
+        f"ONNX Runtime's optimisation made {made[0].op} {made[0].name}, the first of {len(made)} operators of "
+        "its own: export the model without ONNX Runtime's optimisation"
+    )
+
+
+def open_sizes(graph: Graph, tensor: str) -> str:
+    """Why a tensor of known type has open sizes, in words, and what to do; the same words for the same reason.
+
+    Args:
+        graph: the graph of the model.
+        tensor: the name of one of its tensors, with a size that is open.
+    """
+    tensor, node = _origin(graph, tensor, lambda found: found.is_fixed)
+    sizes = _words(graph.type_of(tensor))
+    if node is None:
+        return (
+            f"the model's input {tensor} {sizes} has open sizes: say them, --shape {tensor}={_example(graph, tensor)}"
+        )
+    return (
+        f"the sizes of {tensor} {sizes} are open: {node.op} {node.name} makes them of {_read(graph, node)}; "
+        "export the model with fixed sizes"
+    )
+
+
+def _origin(graph: Graph, tensor: str, is_known: Callable[[TensorType], bool]) -> tuple[str, Node | None]:
+    """The first tensor that isn't known on the way to one, and its node; None where it is an input of the model."""
+    node = graph.maker(tensor)
+    while node and (sources := [name for name in node.inputs if name and not is_known(graph.type_of(name))]):
+        tensor = sources[0]
+        node = graph.maker(tensor)
+    return tensor, node
+
+
+def _example(graph: Graph, tensor: str) -> str:
+    """Sizes that an input may have: the stated ones, one image, and 224 for what else is open."""
+    sizes = graph.type_of(tensor).shape or ()
+    return ",".join(str(s if isinstance(s, int) else 224 if place else 1) for place, s in enumerate(sizes))
+
+
+def _read(graph: Graph, node: Node) -> str:
+    return " and ".join(f"{name} {_words(graph.type_of(name))}" for name in node.inputs if name) or "nothing"
+
+
+def _is_known(found: TensorType) -> bool:
+    return bool(found.dtype) and found.shape is not None
+
+
+def _words(found: TensorType) -> str:
+    """The sizes of a tensor; one that is a formula of others, by shape inference, is a question mark."""
+    return f"[{', '.join(str(size) if str(size).isalnum() else '?' for size in found.shape or ())}]"

@@ -1,4 +1,8 @@
-"""Read quantised convs: QLinearConv, ConvInteger, and Conv between DequantizeLinear and QuantizeLinear (QDQ)."""
+"""Read quantised convs: QLinearConv, ConvInteger, Conv between DequantizeLinear and QuantizeLinear; limits of sums.
+
+Quantisers leave biases next to the ends of int32 in channels with next to no weights. Where such a bias would carry
+sums beyond int32 although the channel has one output whatever the image, it is moved to where all sums fit.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,18 +11,19 @@ from typing import cast
 import numpy as np
 
 from hexconv.model.constants import Array
-from hexconv.model.entry import entry_of
-from hexconv.model.float32 import with_fraction_bits
-from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape, oihw
+from hexconv.model.conv_unit import Folded, Inexact, Unit
+from hexconv.model.geometry import check_bias, entry_of, filter_shape, geometry, image_shape, oihw
 from hexconv.model.graph import Graph, Node
+from hexconv.model.multipliers import requantize, rounded, scale_of, with_fraction_bits
 from hexconv.model.quantised import Quantised, quantised, quantised_filter, scales_of
 from hexconv.model.refused import Refused
-from hexconv.model.requantize import requantize, scale_of
 from hexconv.model.tail import INT32_MOST, Sums, Tail, tail_of
-from hexconv.model.unit import Folded, Inexact, Unit
-from hexconv.spec import Conv2d
+from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.activations import TABLE
-from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, Dtype
+from hexconv.spec.case import sums_by_channel, with_limits
+from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, LARGEST_INT32, Dtype
+from hexconv.spec.names import numbered
+from hexconv.spec.ranges import sums_refusals
 
 SAME_SCALE = 1e-6
 """How far, relatively, a bias's scale may be from input scale times filter scale, the unit of the sums."""
@@ -277,3 +282,66 @@ def bias_units(graph: Graph, name: str, scales: Array | None) -> Array:
     if lost := int(np.sum(~np.isfinite(units))):
         raise Refused(f"its bias has {lost} values that are no finite number of units of its sums")
     return units
+
+
+ROOM_TO_ROUND = 1 << 20
+"""What is left between a sum and the ends of int32, where that changes no result: HVX adds halves before it shifts."""
+
+
+def settled_weights(graph: Graph, unit: Unit) -> Folded:
+    """Make the weights of a conv, with the biases of channels of one output moved to where int32 holds their sums.
+
+    Raises:
+        Refused: a constant can't be read, or the conv's dtype does not hold it.
+    """
+    folded = unit.weights.folded(graph)
+    how = unit.conv.requantize
+    if how is None or folded.bias is None:
+        return folded
+    least, most = sums_by_channel(unit.alone, 0, folded.filter, None)
+    bias = folded.bias.copy()
+    for room in (ROOM_TO_ROUND, 0):
+        end = LARGEST_INT32 - room
+        moved = np.clip(bias, -end - least, end - most).astype(np.int32)
+        for channel in np.flatnonzero(moved != bias):
+            by = _of_channel(how, folded, int(channel))
+            ends = np.add.outer([bias[channel], moved[channel]], [least[channel], most[channel]])
+            if np.ptp(_codes(ends, by, unit.dtype)) == 0:  # results never fall while sums grow: all between are alike
+                bias[channel] = moved[channel]
+    return replace(folded, bias=bias)
+
+
+def limited(graph: Graph, unit: Unit) -> Unit:
+    """Return an integer conv that states the limits of its own weights; return any other conv as it is.
+
+    Products are not rounded to few binary places where hvx has no room for that beside these sums.
+
+    Raises:
+        Refused: the weights can't be made, or no kernel has room for their sums.
+    """
+    if not unit.alone.is_integer:
+        return unit
+    folded, how = settled_weights(graph, unit), unit.conv.requantize
+    ways = [how] if how is None or how.fraction_bits is None else [how, replace(how, fraction_bits=None)]
+    chains = [_chain(replace(unit, conv=replace(unit.conv, requantize=way)), folded) for way in ways]
+    chain = next((chain for chain in chains if not sums_refusals(chain, "hvx")[0]), chains[0])
+    if refusal := sums_refusals(chain, "plain")[0]:
+        raise Refused(refusal)
+    return replace(unit, conv=chain.conv[0])
+
+
+def _chain(unit: Unit, folded: Folded) -> Chain:
+    """Return the chain of one conv with the limits of its weights."""
+    vectors = {numbered(what, 1): vector for what, vector in folded.vectors.items()}
+    return with_limits(unit.alone, [folded.filter], [folded.bias], vectors)
+
+
+def _of_channel(how: Requantize, folded: Folded, channel: int) -> Requantize:
+    """Return the requantisation of one channel."""
+    own = {what: int(folded.vectors[what][channel]) for what in how.vectors}
+    return replace(how, **own, least_odd=None)  # pyright: ignore[reportArgumentType]
+
+
+def _codes(sums: Array, by: Requantize, dtype: str) -> Array:
+    """Return the codes of some sums."""
+    return np.clip(rounded(sums * by.most_multiplier, by) + by.zero_point, *by.codes(*INTEGER_RANGE[dtype]))

@@ -9,11 +9,10 @@ import tomli_w
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.model.requantize import ROUNDING
+from hexconv.model.multipliers import ROUNDING
 from hexconv.spec import Case
-from hexconv.spec.document import parse_table, read_text
-from hexconv.spec.fields import STRICT
-from hexconv.spec.wrong import first_complaint
+from hexconv.spec.case import parse_table, read_text
+from hexconv.spec.fields import STRICT, first_complaint
 
 MANIFEST = "network.toml"
 CaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$")]

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from hexconv.model.constants import Array, elements
-from hexconv.model.graph import Graph, Node
-from hexconv.model.passing import passes
+from hexconv.model.graph import Graph, Node, passes
 
 ACTIVATIONS = ("Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Relu", "Selu")
 SMOOTH = ("Erf", "Exp", "Log", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu")

@@ -22,9 +22,8 @@ from math import prod
 import numpy as np
 
 from hexconv.model.chains import CLAMPS, Run
-from hexconv.model.graph import Graph, Node
+from hexconv.model.graph import VIEWS, Graph, Node
 from hexconv.model.manifest import OperatorEntry
-from hexconv.model.passing import VIEWS
 
 DEQUANTIZE, QUANTIZE = "DequantizeLinear", "QuantizeLinear"
 MOVING_NOTHING = (*VIEWS, DEQUANTIZE)

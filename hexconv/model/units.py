@@ -10,19 +10,16 @@ from hexconv.errors import InputError
 from hexconv.model.commuted import DEQUANTISE, MOVES, PAD
 from hexconv.model.constants import SUBGRAPHS
 from hexconv.model.contributed import is_optimised
+from hexconv.model.conv_unit import Unit
 from hexconv.model.elementwise import with_table
 from hexconv.model.floating import float_unit
 from hexconv.model.geometry import RANKS, image_shape
-from hexconv.model.graph import Graph, Node
-from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
+from hexconv.model.graph import Graph, Node, optimised, passes, unknown
+from hexconv.model.integer import integer_unit, is_qdq, limited, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
-from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
-from hexconv.model.sum_limits import limited
-from hexconv.model.unit import Unit
-from hexconv.model.unknown import optimised, unknown
 from hexconv.spec import Case
-from hexconv.spec.wrong import first_complaint
+from hexconv.spec.fields import first_complaint
 
 MOST_BETWEEN = 32
 

@@ -10,8 +10,19 @@ from itertools import product
 import numpy as np
 
 from hexconv.compute import reference
-from hexconv.network.operand import Operand
-from hexconv.network.step import Along, Axis, Blocks, Call, Filters, Operation, Program, Resize, Step, Window
+from hexconv.network.program_steps import (
+    Along,
+    Axis,
+    Blocks,
+    Call,
+    Filters,
+    Operand,
+    Operation,
+    Program,
+    Resize,
+    Step,
+    Window,
+)
 from hexconv.run.tensors import Array
 
 Stored = Mapping[str, Array]

@@ -1,19 +1,244 @@
-"""Write the text files of a built network: C, header, example, and how to compile them."""
+"""Texts of a built network: facts for people and JSON, statements of C, header, example, how to compile."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from math import inf, prod
+
+import numpy as np
 
 from hexconv.build.library import NEVER_RUN, SHARED
 from hexconv.build.rendering import rendered
 from hexconv.network.compiled import Compiled
-from hexconv.network.facts import BuiltNetwork, PortFacts
-from hexconv.network.operand import BLOCKS
-from hexconv.network.step import Call, Program, moved_bytes
-from hexconv.network.wording import statements
+from hexconv.network.program_steps import (
+    BLOCKS,
+    Along,
+    Axis,
+    Blocks,
+    Call,
+    Filters,
+    How,
+    Operand,
+    Operation,
+    Port,
+    Program,
+    Resize,
+    Step,
+    Window,
+    moved_bytes,
+)
 from hexconv.run.check import tolerance_of
-from hexconv.whitelist import Code
+from hexconv.spec import KernelChoice, Target
+from hexconv.whitelist import Code, apart, identifier
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """An input or an output in C.
+
+    Attributes:
+        name: a C identifier.
+        tensor: the name in the model.
+        way: whether it is an `input` or an `output`.
+        dtype: the dtype of its elements.
+        shape: its shape in the model.
+        bytes: the bytes that it takes.
+        elements: how many elements it has.
+    """
+
+    name: str
+    tensor: str
+    way: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    elements: int
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """One step of a network.
+
+    Attributes:
+        operator: the name of its operator, or `chain`.
+        node: the name of its node in the model; for a chain, of the chain.
+        reads_bytes: the bytes of the tensors that it reads.
+        writes_bytes: the bytes of the tensors that it writes.
+    """
+
+    operator: str
+    node: str
+    reads_bytes: int
+    writes_bytes: int
+
+
+@dataclass(frozen=True)
+class BuiltNetwork:
+    """The facts about a built network.
+
+    Attributes:
+        name: the C identifier that its functions begin with.
+        model: the name of the model's file.
+        target: `hexagon` or `llvm`.
+        isa: the Hexagon instruction set that it was built for.
+        ports: its inputs, then its outputs, in the order of the parameters in C.
+        chains: the C identifiers of its chains.
+        kernels: for each of its chains, by the name of its case, the kernel of each conv, and why.
+        steps: its steps, in order.
+        operators: the names of the operator callbacks that it needs.
+        weights_bytes: the size of the file of weights.
+        vtcm_bytes: the VTCM of the chain that takes the most.
+        arena_bytes: the size of the arena, which holds all tensors between steps.
+        least_arena_bytes: a lower bound of any arena: what the tensors of the fullest step take.
+        scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
+        library_bytes: the size of all code and weights.
+        threads: the number of threads of the chain that uses the most.
+        differences: where its chains differ from the model, and by how much.
+    """
+
+    name: str
+    model: str
+    target: Target
+    isa: str
+    ports: tuple[PortFacts, ...]
+    chains: tuple[str, ...]
+    kernels: Mapping[str, tuple[KernelChoice, ...]]
+    steps: tuple[StepFacts, ...]
+    operators: tuple[str, ...]
+    weights_bytes: int
+    vtcm_bytes: int
+    arena_bytes: int
+    least_arena_bytes: int
+    scratch_bytes: int
+    library_bytes: int
+    threads: int
+    differences: tuple[str, ...] = ()
+
+
+def ports_of(program: Program) -> tuple[PortFacts, ...]:
+    """Return the facts about all inputs, then about all outputs."""
+    return (*_named("input", program.inputs), *_named("output", program.outputs))
+
+
+def _named(way: str, ports: Sequence[Port]) -> list[PortFacts]:
+    """Give each port a name in C, in which `input` or `output` stands in front."""
+    names = apart(identifier(f"{way}_{port.name}") for port in ports)
+    return [
+        PortFacts(name, port.name, way, port.operand.dtype, port.shape, port.operand.bytes, prod(port.shape))
+        for name, port in zip(names, ports, strict=True)
+    ]
+
+
+def steps_of(program: Program) -> tuple[StepFacts, ...]:
+    """Return the facts about all steps, in order."""
+    return tuple(
+        StepFacts("chain" if isinstance(step, Call) else step.operator, step.node, *moved_bytes(step))
+        for step in program.steps
+    )
+
+
+BETWEEN = Code(",\n            ")
+DEEPER = Code(",\n                ")
+"""Between arguments, and between the elements of an array that is one."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The statement of one step.
+
+    Attributes:
+        comment: the comment that says what the step is and which bytes it moves.
+        macro: the macro around the call, `CHAIN` or `STEP`, which checks what the call returns.
+        call: the text of the call.
+    """
+
+    comment: Code
+    macro: str
+    call: Code
+
+
+def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[str, Code]) -> Iterator[Statement]:
+    """Write all steps as statements.
+
+    Args:
+        steps: the steps, in order.
+        names: the C identifiers of the chains, in the order of their calls.
+        places: the address of every buffer, as an expression in C.
+    """
+    chains = iter(names)
+    for number, step in enumerate(steps, 1):
+        read, written = moved_bytes(step)
+        told = Code("{}: reads {} bytes, writes {}").format(step.node, read, written)
+        if isinstance(step, Call):
+            name, source, result = next(chains), places[step.sources[0].buffer], places[step.result.buffer]
+            call = Code("{0}_run(&context->{0}, {1}, {2})").format(name, source, result)
+            yield Statement(Code("{}. the chain {}").format(number, told), "CHAIN", call)
+        else:
+            arguments = BETWEEN.join([Code("operators->user"), *_arguments(step, places)])
+            call = Code("operators->{}({})").format(step.operator, arguments)
+            yield Statement(Code("{}. {}, {}").format(number, step.operator, told), "STEP", call)
+
+
+def _arguments(step: Operation, places: Mapping[str, Code]) -> Iterator[Code]:
+    tensors = [_fields(source, places) for source in step.sources]
+    if step.operator == "concat":
+        lines = DEEPER.join(Code("{{{}}}").format(fields) for fields in tensors)
+        yield Code("(const struct hexconv_tensor[]){{\n                {}}}").format(lines)
+        yield Code("{}").format(len(tensors))
+    else:
+        yield from (Code("TENSOR({})").format(fields) for fields in tensors)
+    for how in step.how:
+        yield _how(how, places)
+    yield Code("TENSOR({})").format(_fields(step.result, places))
+
+
+def _fields(operand: Operand, places: Mapping[str, Code]) -> Code:
+    """Return the fields of a `struct hexconv_tensor`, in its order."""
+    layout, dtype = (Code("HEXCONV_{}").format(word.upper()) for word in (operand.layout, operand.dtype))
+    low, high, scale = map(c_float, (operand.low, operand.high, operand.scale))
+    return _listed(places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high)
+
+
+def _listed(*values: object) -> Code:
+    return Code(", ").join(map(Code.escape, values))
+
+
+def _how(how: How, places: Mapping[str, Code]) -> Code:
+    """Write one entry of an operation's `how` as arguments in C."""
+    if isinstance(how, Along):
+        return _listed(how.axis)
+    if isinstance(how, Blocks):
+        return _listed(how.size, int(how.channels_first))
+    if isinstance(how, Window):
+        sizes = (*how.kernel, *how.stride, *how.dilation, *how.padding, int(how.counts_padding))
+        return Code("WINDOW({})").format(_listed(*sizes))
+    if isinstance(how, Resize):
+        return Code("RESIZE({}, {})").format(_axis(how.rows, places), _axis(how.columns, places))
+    return _filters(how, places)
+
+
+def _axis(axis: Axis, places: Mapping[str, Code]) -> Code:
+    return _listed(places[axis.first], places[axis.part])
+
+
+def _filters(how: Filters, places: Mapping[str, Code]) -> Code:
+    biases = (places[name] if name else "NULL" for name in (how.sums_bias, how.real_bias))
+    elements, dtype = places[how.elements], Code("HEXCONV_{}").format(how.dtype.upper())
+    fields = _listed(elements, dtype, *how.shape, how.groups, places[how.scales], how.scale_count, *biases)
+    return Code("FILTERS({})").format(fields)
+
+
+def c_float(value: float) -> Code:
+    """Return a float32 as a C literal that is exactly equal.
+
+    >>> print(c_float(0.1), c_float(2.0), c_float(float("-inf")))
+    0x1.99999a0000000p-4f 0x1.0000000000000p1f -FLT_MAX
+    """
+    if abs(value) == inf:
+        return Code("FLT_MAX") if value > 0 else Code("-FLT_MAX")
+    return Code.escape(f"{float(np.float32(value)).hex()}f".replace("+", ""))
+
 
 PACKAGE = "hexconv.network"
 MANIFEST = "network.json"

@@ -1,27 +1,25 @@
 """Present results to people: tables on the terminal, CSV, JSON rows, plots and the HTML page."""
 
-from hexconv.report.best_rows import network_row
 from hexconv.report.best_table import (
     answer_table,
     bound_lines,
     cuts_lines,
     cuts_table,
     front_table,
+    network_row,
     outside_lines,
     proof_lines,
+    race_lines,
+    race_table,
     shortfall_lines,
     verdict_line,
+    verified_table,
 )
-from hexconv.report.cache_table import cache_csv, cache_table
-from hexconv.report.form_table import form_table
-from hexconv.report.front_plot import write_front_plot
+from hexconv.report.check_tables import cache_csv, cache_table, causes, form_table, run_csv, run_row, work_table
 from hexconv.report.network_table import network_lines, network_table
 from hexconv.report.network_verdict import network_verdict_lines, network_verdict_row, network_verdict_table
 from hexconv.report.perfetto import perfetto_json
-from hexconv.report.race_table import race_lines, race_table
-from hexconv.report.run_table import causes, run_csv, run_row
-from hexconv.report.verified_table import verified_table
-from hexconv.report.work_table import work_table
+from hexconv.report.plots.cost_plots import write_front_plot
 
 __all__ = [
     "answer_table",

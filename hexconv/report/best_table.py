@@ -1,20 +1,21 @@
-"""Show what a search found: the verdict, the best plan, an account of all other plans, the front, the cuts."""
+"""Tables and JSON of what a search found: best plan, account of the others, front, cuts, race, proof."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 
-from hexconv.report.headed import headed
+from hexconv.report.check_tables import headed
 from hexconv.report.words import plan_name
-from hexconv.search.answer import Answer
-from hexconv.search.cuts import Cuts
+from hexconv.search.cuts import Cut, Cuts
 from hexconv.search.found import READ_MORE, Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
-from hexconv.search.objective import COSTS, Objective
-from hexconv.search.pieces import Cut
-from hexconv.search.question import Question
+from hexconv.search.plan_runs import CUT, DEFAULT, Lap, Race
+from hexconv.search.planned_chains import Answer, PlannedNetwork
+from hexconv.search.proof import Verified
+from hexconv.search.question import COSTS, Objective, Question
 from hexconv.search.space import Scope
 
 FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
@@ -216,3 +217,149 @@ def _saved(before: int | None, cut: Cut | None) -> str:
     """Return the traffic that a cut saves against running every conv apart."""
     after = cut.traffic_bytes if cut else None
     return "" if before is None or after is None else str(before - after)
+
+
+Row = dict[str, Any]
+
+
+def network_row(network: PlannedNetwork) -> Row:
+    """Return the JSON of a planned network: all its chains and their sum."""
+    return {
+        "chains": [answer_row(answer, network) for answer in network.planned],
+        "refused": [asdict(chain) for chain in network.refused],
+        "not_taken": [asdict(conv) for conv in network.not_taken],
+        "total": asdict(network.total),
+    }
+
+
+def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
+    """Return the JSON of one planned chain."""
+    cuts, end = answer.cuts, network.end_of(answer.name)
+    return {
+        "case": answer.name,
+        "vtcm_bytes": answer.question.vtcm_bytes,
+        "objective": answer.question.objective,
+        "kernels": [asdict(choice) for choice in answer.kernels],
+        "fits": answer.found.best is not None,
+        **_found(answer.found),
+        "caches": answer.question.caches,
+        "all_in_vtcm": _row(answer.all_in_vtcm),
+        "toml": answer.fused.case.to_toml() if answer.fused else None,
+        "race": _race(answer.race) if answer.race else None,
+        "shortfall": _row(answer.shortfall),
+        "cuts": {
+            "best": _cut(cuts.best),
+            "separate": _cut(cuts.separate),
+            "fused": _cut(cuts.fused),
+            "joints": [asdict(joint) for joint in cuts.joints],
+            "too_large": [{"conv": conv, **asdict(least)} for conv, least in cuts.too_large],
+            "margin": _row(cuts.margin),
+            "pieces_searched": cuts.pieces_searched,
+            "plans": cuts.plans,
+            "saved_bytes": answer.saved_bytes,
+        },
+        "ended_by": _row(end),
+    }
+
+
+def _found(found: Found) -> Row:
+    """Return the JSON of the search over plans that fuse the whole chain."""
+    return {
+        "best": _row(found.best),
+        "runner_up": _row(found.runner_up),
+        "smallest": asdict(found.smallest),
+        "front": [asdict(figures) for figures in found.front],
+        "proof": {**asdict(found.proof), "plans_per_second": found.proof.plans_per_second},
+    }
+
+
+def _race(race: Race) -> list[Row]:
+    """Return the JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
+    return [
+        {
+            "contender": lap.contender.kind,
+            "plans": [asdict(case.plan) for case in lap.contender.cases],
+            "packets": lap.packets,
+            "model_packets": lap.contender.model_packets,
+            "said": lap.said,
+        }
+        for lap in race.laps
+    ]
+
+
+def _row(found: Any) -> Row | None:
+    """Return the JSON of a dataclass, such as a plan's figures; None without one."""
+    return asdict(found) if found else None
+
+
+def _cut(cut: Cut | None) -> Row | None:
+    """Return the JSON of a chain that is cut into pieces; None without a cut."""
+    if cut is None:
+        return None
+    together = {name: getattr(cut, name) for name in ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")}
+    pieces = [
+        {"name": piece.name, "first": piece.first, "last": piece.last, **asdict(piece.figures)} for piece in cut.pieces
+    ]
+    return {**together, "pieces": pieces}
+
+
+NAMES = {DEFAULT: "default", CUT: "best cut"}
+
+
+def race_table(race: Race) -> Table:
+    """Return the table of all plans that were run, the fastest first."""
+    table = headed("run on the simulator; packets", ("", "plan"), ("packets", "packets (model)", "model off by"))
+    for lap in race.laps:
+        name = "fastest" if lap is race.fastest else NAMES.get(lap.contender.kind, "")
+        packets = "not run" if lap.packets is None else str(lap.packets)
+        off = "" if lap.model_error is None else f"{100 * lap.model_error:+.1f} %"
+        table.add_row(name, _plans(lap), packets, f"{lap.contender.model_packets:.0f}", off)
+    return table
+
+
+def _plans(lap: Lap) -> str:
+    """Return the short names of the plans of all pieces of a contender."""
+    plans = " | ".join(plan_name(case.plan) for case in lap.contender.cases)
+    return f"{plans} (default)" if lap.contender.kind == DEFAULT else plans
+
+
+def race_lines(race: Race) -> Iterator[str]:
+    """Yield lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
+    for lap in race.laps:
+        if lap.packets is None:
+            yield f"{_plans(lap)} was not run, the model decides without it: {lap.said}"
+    if race.fastest is None or race.fastest.packets is None:
+        return
+    ran = sum(lap.packets is not None for lap in race.laps)
+    kind = "the best cut" if race.fastest.contender.kind == CUT else "the whole chain as one"
+    yield f"the answer is the fastest of {ran} that were run, {kind}: {race.fastest.packets} packets, counted"
+    default = race.default
+    if default and default.packets is not None:
+        times = default.packets / race.fastest.packets
+        yield f"without a plan a run takes {default.packets} packets, {times:.3f} times as many"
+    elif default is None:
+        yield "what a run takes without a plan doesn't fit"
+
+
+def verified_table(verified: Sequence[Verified]) -> Table:
+    """The table: one row a case, the search's figures beside those that TVM allocated, that were counted and run."""
+    table = Table("holds", "case", "what", "found", title="verified: lowered, counted and run")
+    for one in verified:
+        figures = (
+            ("caches", "", one.caches_agree),
+            ("footprint", f"{one.footprint_bytes} bytes", one.footprint_agrees),
+            ("traffic", f"{one.traffic_bytes} bytes", one.traffic_agrees),
+            ("MACs", str(one.macs), one.macs_agree),
+        )
+        for what, value, agrees in figures:
+            said = "as predicted" if agrees else "NOT as predicted"
+            table.add_row(_says(agrees), one.case, what, f"{value} {said}".strip())
+        for run in one.runs:
+            packets = f", {run.packets} packets" if run.packets is not None else ""
+            table.add_row(_says(run.passed), one.case, f"run on {run.target}", run.said + packets)
+        table.add_section()
+    return table
+
+
+def _says(holds: bool | None) -> str:
+    return "not run" if holds is None else "yes" if holds else "NO"

@@ -46,7 +46,7 @@ def described(parts: Sequence["type | Key"], leaves: Sequence[type] = (), prefix
         leaves: dataclasses whose own fields are left out.
         prefix: the name of the key around these.
 
-    >>> from hexconv.search.network import Refused
+    >>> from hexconv.search.planned_chains import Refused
     >>> [name for name, _ in described([Key("files[]", "the files that were written."), Refused])]
     ['files[]', 'name', 'reason']
     """

@@ -1,27 +1,25 @@
 """The keys of the JSON that each command prints, with what they hold."""
 
 from hexconv.analyze.conv_form import ConvForm
-from hexconv.analyze.layouts import LayoutUsage
-from hexconv.analyze.usage import AllocationUsage, CacheUsage
-from hexconv.analyze.work import WorkUsage
-from hexconv.build.chain import Built
+from hexconv.analyze.layout_bytes import LayoutUsage
+from hexconv.analyze.usage import AllocationUsage, CacheUsage, WorkUsage
+from hexconv.build.built_chain import Built
 from hexconv.model.manifest import Manifest, NotTaken
-from hexconv.network.facts import BuiltNetwork
+from hexconv.network.texts import BuiltNetwork
+from hexconv.report.check_tables import RUN_COLUMNS
 from hexconv.report.described import Key, Row, described, markdown
-from hexconv.report.run_table import COLUMNS
 from hexconv.run.check import Check
-from hexconv.run.doctor import Part
-from hexconv.search.cuts import Joint
+from hexconv.run.machine_parts import Part
+from hexconv.search.cuts import Joint, Margin
 from hexconv.search.found import Excluded
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
-from hexconv.search.margin import Margin
-from hexconv.search.network import Refused, Total
+from hexconv.search.planned_chains import Refused, Total
+from hexconv.search.proof import Verified
 from hexconv.search.space import Scope
-from hexconv.search.verify import Verified
 from hexconv.spec import Plan
-from hexconv.spec.kernel import KernelChoice
-from hexconv.sweep.sweep import Sweep
+from hexconv.spec.kernel_choice import KernelChoice
+from hexconv.sweep.judging import Sweep
 from hexconv.verify import NetworkVerdict
 
 Keys = tuple[type | Key, ...]
@@ -38,7 +36,7 @@ SAME = "; with the keys of `best`"
 
 
 def _counted(*names: str) -> Keys:
-    return tuple(Key(name, COLUMNS[name]) for name in names)
+    return tuple(Key(name, RUN_COLUMNS[name]) for name in names)
 
 
 PROOF = (
@@ -123,14 +121,14 @@ BEST: Keys = (
 )
 RUN: Keys = (
     CASE,
-    Key("target", COLUMNS["target"]),
+    Key("target", RUN_COLUMNS["target"]),
     Key("fill", "what the tensors were filled with: `random`, or extremes such as `most`, one word for each tensor"),
     *_counted("weights", "input"),
     Check,
     Key("seconds", "the wall time of the run in seconds"),
     KERNELS,
     *_counted("copies", "copies_2d"),
-    Key("copy_bytes", f"{COLUMNS['copy_bytes']}; null without copies"),
+    Key("copy_bytes", f"{RUN_COLUMNS['copy_bytes']}; null without copies"),
     *_counted("packets", "instructions", "hvx_instructions", "needed_macs", "macs_per_packet", "issue_slots", "stalls"),
     *_counted("stall_share", "macs_per_slot", "vector_loads", "scalar_loads", "vtcm_scalar_loads", "vtcm_bytes"),
     Key("threads[]", "the packets of each thread"),

@@ -6,11 +6,10 @@ from rich.table import Table
 
 from hexconv.model.unfused import unfused_lines
 from hexconv.report.best_table import cuts_lines
-from hexconv.report.headed import cell, headed
-from hexconv.report.units import counted
-from hexconv.search.answer import Answer
-from hexconv.search.network import PlannedNetwork
-from hexconv.spec.kernel import kernel_columns
+from hexconv.report.check_tables import cell, headed
+from hexconv.report.words import counted
+from hexconv.search.planned_chains import Answer, PlannedNetwork
+from hexconv.spec.kernel_choice import kernel_columns
 
 NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes", "saved", "footprint bytes", "plans")
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from hexconv.errors import one_line
-from hexconv.report.headed import cell
+from hexconv.report.check_tables import cell
 from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, OutputVerdict
 from hexconv.verify.verdict import Answer, Rule, together
 

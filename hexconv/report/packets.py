@@ -6,7 +6,7 @@
 
 Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
 the definition of the chain's output needs. A packet is what a thread issues at once; issue slots are packets and
-the stalls that public rules say (`hexconv/lower/packets/issue.py`). Neither is a cycle.
+the stalls that public rules say (`hexconv/lower/stalls.py`). Neither is a cycle.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.lower import lower_case
-from hexconv.report.run_table import COLUMNS as RUN_COLUMNS
-from hexconv.report.run_table import causes
+from hexconv.report.check_tables import RUN_COLUMNS as RUN_COLUMNS
+from hexconv.report.check_tables import causes
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain
-from hexconv.spec.kernel import kernel_columns
+from hexconv.spec.kernel_choice import kernel_columns
 
 LIMIT = 256
 """MACs per packet: two vrmpy of 128, in the forms that every HVX from v60 on issues twice a packet.

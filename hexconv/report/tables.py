@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hexconv.errors import InputError
-from hexconv.spec.document import check_regular
+from hexconv.spec.case import check_regular
 
 
 @dataclass(frozen=True)

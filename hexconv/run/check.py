@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.layout import Layout
-from hexconv.run.runner import Array
+from hexconv.run.measurement import Array
 
 # |error| <= atol * max(max|reference|, magnitude) + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
 TOLERANCE = {"float32": (1e-4, 2e-5), "float16": (2e-3, 2e-3)}
@@ -55,7 +55,7 @@ def check(output: Array, layout: Layout, expected: Array, dtype: str, magnitude:
         layout: the layout of the output.
         expected: the expected output, logical NHWC.
         dtype: the type of the output's elements.
-        magnitude: the magnitude of the values that were summed (`hexconv.compute.magnitude`). It tells how far rounding
+        magnitude: the magnitude of the values that were summed (`hexconv.compute.reference`). It tells how far rounding
             leads where all outputs are small because what they sum cancels. Integers are exact.
         longest_sum: the most products that a conv of the chain adds up for one output.
     """

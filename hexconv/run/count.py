@@ -5,7 +5,7 @@ import tvm
 
 from hexconv.lower import Lowered
 from hexconv.lower.counting import Counts, counting_module, counts_of
-from hexconv.lower.host import compile_for_host
+from hexconv.lower.host_code import compile_for_host
 from hexconv.run.host import TARGET
 
 QUICKLY_BUILT = tvm.target.Target({**TARGET.export(), "opt-level": 1})

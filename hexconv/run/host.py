@@ -1,8 +1,9 @@
 """Runs on this machine, through LLVM."""
 
+import ctypes
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -13,14 +14,35 @@ import numpy as np
 import tvm
 
 from hexconv.errors import RunFailed
-from hexconv.lower.engine import call_engine, needs_engine
-from hexconv.lower.host import compile_for_host, host_target
-from hexconv.lower.poison import poison_caches
+from hexconv.lower.host_code import compile_for_host, host_target
+from hexconv.lower.queues import call_engine, needs_engine
 from hexconv.lower.vtcm import place_in_vtcm
-from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts, counts_of
-from hexconv.run.host_engine import loaded, opened
-from hexconv.run.poison import changed_bytes, poison
-from hexconv.run.runner import Array, Measurement, ShapeAndType
+from hexconv.run.copy_engine import ANY_MOMENT, Copies, CopyCounts, counts_of
+from hexconv.run.measurement import Array, Measurement, ShapeAndType
+from hexconv.run.poison import changed_bytes, poison, poison_caches
+from hexconv.run.simulator.structures import COPIES
+from hexconv.run.simulator.toolchain import engine_library
+
+
+@lru_cache
+def loaded() -> ctypes.CDLL:
+    """Load the library, so that kernels compiled from now on find its functions.
+
+    Raises:
+        ToolMissing: zig, which builds the library, is not installed.
+    """
+    return ctypes.CDLL(str(engine_library()), ctypes.RTLD_GLOBAL)
+
+
+@contextmanager
+def opened(copies: Copies) -> Iterator[Any]:
+    """Open an engine for one run. After the run the structure holds what the engine found."""
+    library, found = loaded(), np.zeros(1, COPIES)
+    copies.ask(found[0])
+    library.copies_open(ctypes.c_void_p(found.ctypes.data))
+    yield found[0]
+    library.copies_close()
+
 
 GUARD_BYTES = 4096
 ALIGNMENT_BYTES = 128

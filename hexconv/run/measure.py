@@ -11,16 +11,14 @@ from hexconv.errors import Overran, Unsupported
 from hexconv.kernel import output_layout
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
-from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts
+from hexconv.run.copy_engine import ANY_MOMENT, Copies, CopyCounts
 from hexconv.run.fills import Fills, fills_of_run
 from hexconv.run.given import DRAWN, Given
 from hexconv.run.host import Host
-from hexconv.run.runner import Counts, Runner
-from hexconv.run.simulator.events import Event
+from hexconv.run.measurement import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.simulator.slots import Slots
-from hexconv.run.simulator.threads import Threads
+from hexconv.run.simulator.slots import Event, Slots, Threads
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, KernelChoice, Target
 from hexconv.spec.kernels import KERNELS

@@ -1,31 +1,62 @@
-"""A profile of a run: what one thread did, and what the copy engine did beside it, in issue slots of the thread.
+"""Profile of a run in issue slots: what a thread did, the copy engine beside it, marks of each part of the nest.
 
-    read input | conv 1 | conv 2 | write output | read input | ...     the thread
+read input | conv 1 | conv 2 | write output | read input | ...     the thread
     ------- input -------->        ------- output -------->            copies, each from its start to its wait
 
 The profile comes from a run with marks (`lower/marks.py`). Marks take slots themselves, so the slots of a run without
 marks stand beside it. Slots are not time: the profile does not know how long a copy takes, only how many slots lie
 between its start and the wait for it.
+
+before:  for y in range(8):  # conv2d #1        after:  hexconv_part(1)
+             ...                                        for y in range(8):
+                                                            ...
+
+A mark is a call, and takes some issue slots of the kernel; what happens inside of it isn't counted.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import tvm
+import tvm_ffi
+from tvm import tirx
+
 from hexconv.errors import Unsupported
-from hexconv.lower import Lowered
-from hexconv.lower.marks import with_marks
+from hexconv.lower.buffers import drop_annotations
+from hexconv.lower.copies import part_of
+from hexconv.lower.lowered import Lowered
 from hexconv.lower.queues import part_of_queue, tensor_of
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.given import Given
 from hexconv.run.measure import Run, run_case
-from hexconv.run.simulator.events import Event, Kind
 from hexconv.run.simulator.needs import DEFAULT_SECONDS
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.simulator.slots import Slots
+from hexconv.run.simulator.slots import Event, Kind, Slots
 from hexconv.run.simulator.structures import Arena
-from hexconv.schedule.parts import Does, Part, convolution
 from hexconv.spec import Case
+from hexconv.tir.parts import Does, Part, convolution
+
+FUNCTION = "hexconv_part"
+
+
+def with_marks(lowered: Lowered) -> tuple[tvm.IRModule, tuple[Part, ...]]:
+    """Put a mark in front of every part; return the module and the parts by their numbers."""
+    parts: list[Part] = []
+
+    def marked(loop: tirx.For) -> tirx.Stmt:
+        part = part_of(loop)
+        if part is None:
+            return loop
+        if part not in parts:
+            parts.append(part)
+        call = tirx.call_extern("int32", FUNCTION, parts.index(part))
+        return tirx.SeqStmt([tirx.Evaluate(call), loop])
+
+    main = lowered.labelled["main"]
+    body = tvm_ffi.structural_map(main.body, (tirx.For, marked))
+    return drop_annotations(tvm.IRModule({"main": main.with_body(body)})), tuple(parts)
+
 
 SET_UP = Part(Does.OTHER, "set up")
 """What a kernel does before the first part of its nest."""

@@ -1,4 +1,8 @@
-"""The inputs of a run: logical tensors, random or extreme, drawn from a seed, and the packed arguments made of them."""
+"""Inputs of a run: logical tensors from a seed, and the packed arguments made of them.
+
+With the packing of filters (`hexconv.run.tensors`) this is all that lays weights out. It is done in numpy, before a
+run, and by `build` for the file of weights: no code of a kernel does it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,19 +22,38 @@ from hexconv.kernel import (
     output_layout,
 )
 from hexconv.kernel.grouped import diagonal_of, without_groups
-from hexconv.kernel.table import in_lookup_order
 from hexconv.layout import Layout
-from hexconv.lower.arguments import laid_out
-from hexconv.run.fills import Fill, Fills, fills_of_run
-from hexconv.run.runner import Array
-from hexconv.run.vectors import drawn_vectors
-from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.lower.step_calls import LAID_OUT_BY
+from hexconv.run.fills import Fill, Fills, drawn_vectors, fills_of_run
+from hexconv.run.measurement import Array
+from hexconv.spec import Chain, Conv2d, Plan, choose_kernels, nest_of
+from hexconv.spec.case import check_weights, sums_by_channel
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import INPUT, bias_name, filter_name
-from hexconv.spec.room import bias_limit
-from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
-from hexconv.spec.weights import check_weights, sums_by_channel
+from hexconv.spec.names import INPUT, bias_name, filter_name, numbered
+from hexconv.spec.ranges import bias_limit
+from hexconv.spec.strips import in_strips
+from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_lookup_order, in_whole_blocks, vector_names
+
+
+def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arguments of a lowered chain by name, in the order of its parameters.
+
+    Args:
+        chain: the chain.
+        plan: its plan, settled.
+        given: the packed input and filters, then biases and vectors, by name and in the order of `chain_module`.
+    """
+    if nest_of(chain, plan) != "rows":
+        return dict(given)
+    forms, (nest, of_nest) = forms_of(chain, plan), in_strips(chain, plan)
+    constants, replaced = dict[str, Array](), set[str]()
+    for index, choice in enumerate(choose_kernels(chain, plan)):
+        if lay_out := LAID_OUT_BY.get(choice.used):
+            constants |= lay_out(nest, index, forms, of_nest, given)
+            replaced |= {numbered(what, index + 1) for what in OF_CHANNELS}
+    return {name: array for name, array in given.items() if name not in replaced} | constants
+
 
 SUM_BYTES = 8
 """Bytes of a sum in the reference, which sums in float64 and int64."""
@@ -79,7 +102,7 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
 
     Filters with a limit on their sums (`filter_l1`) keep to it, and mostly come near it; the bias of each channel keeps
     to what its filter leaves of a `sum_limit`. The vectors of requantisations are always random
-    (`hexconv.run.vectors`).
+    (`hexconv.run.fills`).
 
     Args:
         chain: the chain whose tensors are made.

@@ -1,18 +1,26 @@
-"""The blocks of every conv of a chain: find them by name, stage their filters, declare their reads."""
+"""Blocks of the convs of a chain, found by name, and their places in the nest.
 
+The loop over bands and the other guards of a band are added once TVM has found the sizes of caches, which are those of
+the whole chain (`hexconv.lower.threads`). There the calls become variables.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
+from tvm import tirx
 from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import SBlockRV
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from hexconv.compute.chain import has_epilogue, output_name
+from hexconv.compute.te import has_epilogue, output_name
 from hexconv.kernel import Forms
 from hexconv.layout import Layout
-from hexconv.schedule import steps
-from hexconv.schedule.loops import REDUCTION, loop_roles
+from hexconv.schedule import primitives
+from hexconv.schedule.primitives import Tiles
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import OUTPUT, accumulator
+from hexconv.tir.loops import REDUCTION, Loops, is_unit, loop_roles
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
 FEW_INPUTS_LOOPS = ("ko", "ci", "rh", "rw", "ki")
@@ -132,12 +140,81 @@ def _filter_axes(forms: Forms, index: int) -> tuple[int, ...]:
 
 def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
     """A conv reads whole blocks, or rows, of its source and of its filter; its epilogue, of its sums."""
-    steps.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
-    steps.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
+    primitives.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
+    primitives.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
     if conv.epilogue:
-        steps.read_whole_blocks(sch, conv.epilogue, 0, inner_axes(conv.layout))
+        primitives.read_whole_blocks(sch, conv.epilogue, 0, inner_axes(conv.layout))
 
 
 def inner_axes(layout: Layout) -> tuple[int, ...]:
     """The axes of a packed activation inside of those over blocks, counted from its end."""
     return tuple(range(4 - len(layout.outputs), 0))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A conv at its place in the nest.
+
+    Attributes:
+        blocks: the blocks of the conv.
+        tiles: the outer loops of the conv.
+        ho_inner: the loop over the rows, or blocks of rows, of one step.
+        sums: the loops of its sums; they are set to zero at `rc_outer`.
+        init: the block that sets its sums to zero, where it is one of its own.
+    """
+
+    blocks: ConvBlocks
+    tiles: Tiles
+    ho_inner: LoopRV
+    sums: Loops
+    init: SBlockRV | None = None
+
+    @property
+    def summing(self) -> list[SBlockRV]:
+        """The blocks that make its sums, in program order."""
+        return [self.init, self.blocks.sums] if self.init else [self.blocks.sums]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """All blocks of a chain at their places.
+
+    Attributes:
+        output: the block that copies to the output.
+        convs: the convs, from the last to the first.
+        input: the block that reads the input.
+        input_loops: the loops over the axes of the input's cache.
+    """
+
+    output: SBlockRV
+    convs: tuple[Placed, ...]
+    input: SBlockRV
+    input_loops: Loops
+
+
+def streaming(sch: Schedule, convs: Sequence[Placed]) -> list[Placed]:
+    """Return the convs from the one whose steps are the stripes on: the first of those given that has several steps.
+
+    Args:
+        sch: the schedule.
+        convs: convs, from the last one of a chain on.
+    """
+    return [*dropwhile(lambda conv: is_unit(sch, conv.tiles.ho_outer), convs)]
+
+
+FIRST_STRIPE = "first_stripe"
+
+
+def first_row(tensor: int) -> str:
+    """Return the name of a number of the band: the first row of a tensor that the band makes."""
+    return f"first_row{tensor}"
+
+
+def end_row(tensor: int) -> str:
+    """Return the name of a number of the band: one past the last row of a tensor that the band makes."""
+    return f"end_row{tensor}"
+
+
+def of_band(name: str) -> tirx.Expr:
+    """Return the call that stands for a number of the band."""
+    return tirx.call_pure_extern("int32", f"hexconv_{name}")

@@ -1,4 +1,4 @@
-"""Make every row of every tensor once, and keep it in a ring while anything reads it (`halo = "roll"`).
+"""Schedule streaming stripes (`halo = "roll"`): every row is made once, and kept in a ring while it is read.
 
 Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 rows. A conv with stride s and r rows of
 reach reads slabs as one with stride s and h + s slabs of reach does, h = (r - 1 - s) // 8 + 1, and slabs need no
@@ -18,7 +18,7 @@ stripe, stripe t makes
     rows t * g + u - n .. t * g + u - 1         n = min(g, u)         as far as there are such rows
 
 The first stripe needs what no stripe before it has made. So stripes begin at -W, where no tensor has a row yet: those
-below 0 make no output, and run the rows in that it needs, a stripe's share each (`hexconv.lower.run_in`):
+below 0 make no output, and run the rows in that it needs, a stripe's share each (`hexconv.lower.rings`):
 
     W = the most of (u - n) / g, rounded up
 
@@ -34,6 +34,8 @@ or n if n is more. Row r lies in slot r % R. `hexconv.lower.rings` folds the buf
 Read ahead (`buffering = "double"`). The input is read one stripe's share earlier than it is needed, into a ring with as
 many rows more, so that copies overlap with compute. Nothing is read ahead where a stride steps over rows, or where
 padding is all that is read.
+
+Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 rows.
 """
 
 from collections.abc import Sequence
@@ -42,10 +44,139 @@ from dataclasses import dataclass
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
 
-from hexconv.schedule.loops import LOOP_NAME, with_extent
-from hexconv.schedule.shares import Output, Share, Stream, rings_of, shares_of
-from hexconv.schedule.trees import conjuncts, uses
+from hexconv.kernel import Forms
+from hexconv.kernel.bands import row_bands
+from hexconv.schedule import primitives
+from hexconv.schedule.conv_blocks import Nest, Placed, end_row, first_row, of_band, streaming
+from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.extents import in_slabs, reads_input_rows
+from hexconv.tir.loops import LOOP_NAME, is_unit, with_extent
+from hexconv.tir.trees import conjuncts, uses
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The blocks and loops that make one tensor: an intermediate, or the input that is read.
+
+    Attributes:
+        blocks: the names of the blocks that make it.
+        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
+        conv: the conv that makes the tensor, None for the input.
+        buffer: the name of the tensor's buffer.
+        ho: the loop over the rows that a step makes.
+        loop_name: the name of that loop.
+        all_rows: the rows of the whole tensor.
+        ho_outer: the loop over the steps of an intermediate in one step of its reader, None for the input.
+        step_rows: the rows of a step; None where all that a step of the reader needs is made in one.
+        band: the rows that a thread makes: the first, and one past the last; None where one thread makes all.
+    """
+
+    blocks: tuple[str, ...]
+    filter_block: str | None
+    conv: Conv2d | None
+    buffer: str
+    ho: tirx.Var
+    loop_name: str
+    all_rows: int
+    ho_outer: tirx.Var | None = None
+    step_rows: int | None = None
+    band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rows of a tensor that each step makes.
+
+    Attributes:
+        of: the blocks and loops that make the tensor.
+        parts: how many steps make what one step of the reader needs.
+        steps: how many steps there are in a stripe.
+        number: the number of a step; the first one of stripe 0 is step 0.
+        apart: the rows from the first one of a step to the first one of the next.
+        rows: how many rows a step makes.
+        lead: the first row that step 0 makes.
+        ring_rows: how many rows the ring holds.
+        ahead_rows: how many of the ring's rows are read ahead.
+    """
+
+    of: Stream
+    parts: int
+    steps: int
+    number: tirx.Expr
+    apart: int
+    rows: int
+    lead: int
+    ring_rows: int
+    ahead_rows: int = 0
+
+    @property
+    def warm_up(self) -> int:
+        """How many stripes run in before stripe 0 to make rows of the tensor."""
+        return -(-self.lead // (self.apart * self.steps))
+
+    @property
+    def is_made_early(self) -> bool:
+        """Whether all rows are made, or may be, by stripes that run in."""
+        return self.of.conv is None or self.lead >= self.of.all_rows
+
+    @property
+    def first(self) -> tirx.Expr:
+        """The first row that a step makes; it is below 0 where the step makes none."""
+        return self.number * self.apart + self.lead
+
+
+@dataclass(frozen=True)
+class Output:
+    """The conv whose steps are the stripes: the last one that takes more than one step.
+
+    Attributes:
+        blocks: the names of the blocks that run where a stripe makes output: the conv's, and the copy's if it is the
+            last conv of the chain.
+        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
+        conv: the conv.
+        ho_outer: the loop over stripes.
+        stripe_rows: the rows of one stripe.
+        band: the rows of its output that a thread makes; None where one thread makes all.
+    """
+
+    blocks: tuple[str, ...]
+    filter_block: str | None
+    conv: Conv2d
+    ho_outer: tirx.Var
+    stripe_rows: int
+    band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+
+def rings_of(shares: Sequence[Share]) -> dict[str, int]:
+    """Return the rows that the ring of every tensor has, by the name of its buffer."""
+    return {share.of.buffer: share.ring_rows for share in shares}
+
+
+def shares_of(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list[Share]:
+    """Return the share of every tensor that a step makes, from the end of the chain to its input."""
+    shares: list[Share] = []
+    reader, apart, under, made = output.conv, output.stripe_rows, output.stripe_rows, output.stripe_rows
+    steps, number, steps_over = 1, output.ho_outer, False
+    for tensor in tensors:
+        apart, under = apart * reader.stride[0], reader.rows_read(under)
+        parts = apart // tensor.step_rows if tensor.step_rows else 1
+        apart, steps = apart // parts, steps * parts
+        number = number * parts + tensor.ho_outer if parts > 1 else number
+        under -= (parts - 1) * apart
+        read, made = reader.rows_read(made), min(apart, under)
+        steps_over = steps_over or reader.reach[0] < reader.stride[0]
+        ring, lead = min(max(made, read), tensor.all_rows), under - made
+        if tensor.conv is None:
+            ahead = min(apart, tensor.all_rows - ring) if is_ahead and not steps_over else 0
+            shares.append(Share(tensor, parts, steps, number, apart, made, lead + ahead, ring + ahead, ahead))
+            return shares
+        shares.append(Share(tensor, parts, steps, number, apart, made, lead, ring))
+        reader = tensor.conv
+    raise AssertionError("the input, which no conv makes, comes last")
+
 
 RINGS = "hexconv.rings"
 """Attribute of a scheduled function: for each ring, by its buffer's name, how many rows it has."""
@@ -64,7 +195,7 @@ BEFORE = "hexconv_is_before"
 def is_there(row: tirx.Expr) -> tirx.Expr:
     """Return the question whether a row, or a stripe, has a number of 0 or more, as an opaque call.
 
-    The stripes that run in come once TVM has found the sizes of caches (`hexconv.lower.run_in`): until then it would
+    The stripes that run in come once TVM has found the sizes of caches (`hexconv.lower.rings`): until then it would
     know that all rows are there.
     """
     return tirx.call_pure_extern("bool", THERE, row)
@@ -191,3 +322,73 @@ def _makes_output(output: Output) -> list[tirx.Expr]:
 def _guarded(realize: s_tir.SBlockRealize, conditions: Sequence[tirx.Expr]) -> s_tir.SBlockRealize:
     """A block that runs only where further conditions hold."""
     return s_tir.SBlockRealize(realize.iter_values, tirx.all(realize.predicate, *conditions), realize.block)
+
+
+def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> tvm.IRModule:
+    """Return the module of a chain in which every row, or every slab of 8 rows in a nest of blocks, is made once.
+
+    Convs at the end of the chain that take one step stay as they are; so does a chain of such convs alone.
+    """
+    convs = streaming(sch, nest.convs)
+    if not convs:
+        return sch.mod
+    last, *others = convs
+    bands = row_bands(chain, plan)
+    has_bands = bands.count > 1
+    kernels = chain.conv if forms.has_rows else [*map(in_slabs, chain.conv)]
+    number = last.blocks.number
+    output = Output(
+        blocks=_names(sch, [*_makers(last), *([nest.output] if number == len(kernels) else [])]),
+        filter_block=_filter_block(sch, last, plan),
+        conv=kernels[number - 1],
+        ho_outer=sch.get(last.tiles.ho_outer).loop_var,
+        stripe_rows=bands.stripe_rows if forms.has_rows else plan.h_split,
+        band=_band(number) if has_bands else None,
+    )
+    tensors = [_stream(sch, plan, conv, kernels[conv.blocks.number - 1], has_bands) for conv in others]
+    tensors.append(_input_stream(sch, nest))
+    return stream(sch.mod, output, tensors, plan.buffering == "double" and reads_input_rows(chain))
+
+
+def _stream(sch: Schedule, plan: Plan, conv: Placed, kernel: Conv2d, has_bands: bool) -> Stream:
+    """Describe the blocks and loops that make an intermediate."""
+    blocks, ho, ho_outer = conv.blocks, sch.get(conv.ho_inner), conv.tiles.ho_outer
+    return Stream(
+        blocks=_names(sch, _makers(conv)),
+        filter_block=_filter_block(sch, conv, plan),
+        conv=kernel,
+        buffer=primitives.written(sch, blocks.result).name,
+        ho=ho.loop_var,
+        loop_name="ho_inner",
+        all_rows=primitives.all_slabs(sch, blocks.result),
+        ho_outer=sch.get(ho_outer).loop_var,
+        step_rows=None if is_unit(sch, ho_outer) else int(ho.extent),
+        band=_band(blocks.number) if has_bands else None,
+    )
+
+
+def _makers(conv: Placed) -> list[SBlockRV]:
+    """Return the blocks that make a conv's result, and its sums before."""
+    return [*dict.fromkeys([conv.blocks.result, *conv.summing])]
+
+
+def _band(tensor: int) -> tuple[tirx.Expr, tirx.Expr]:
+    """Return the rows of a tensor that a thread makes: the first, and one past the last."""
+    return of_band(first_row(tensor)), of_band(end_row(tensor))
+
+
+def _input_stream(sch: Schedule, nest: Nest) -> Stream:
+    """Describe the block and the loops that read the input."""
+    ho, buffer = sch.get(nest.input_loops["ho"]), primitives.written(sch, nest.input).name
+    return Stream(
+        _names(sch, [nest.input]), None, None, buffer, ho.loop_var, "ho", primitives.all_slabs(sch, nest.input)
+    )
+
+
+def _names(sch: Schedule, blocks: Sequence[SBlockRV]) -> tuple[str, ...]:
+    return tuple(sch.get(block).name_hint for block in blocks)
+
+
+def _filter_block(sch: Schedule, conv: Placed, plan: Plan) -> str | None:
+    """Name the block that stages a conv's filter in each tile; None if no block does."""
+    return sch.get(conv.blocks.filter_cache).name_hint if plan.filters == "per_tile" else None

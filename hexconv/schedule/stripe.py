@@ -24,39 +24,140 @@ steps that divide would be another schedule. Where a split leaves a rest, a guar
 step.
 
 Source: seed document 003, "Schedule" of each section.
+
+The output cache of HVX kernels is kept in rows where the output is, or where a stripe is some of its rows; that of the
+plain kernel keeps the document's blocks. Whatever the output's layout, what is copied runs along what lies together.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 
 import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
 from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
 from hexconv.kernel.grouped import without_groups
-from hexconv.schedule import parts, steps
-from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads, inner_axes
-from hexconv.schedule.guards import guard_accumulators
-from hexconv.schedule.laid_out import write_laid_out
-from hexconv.schedule.loops import (
+from hexconv.layout import Layout
+from hexconv.schedule import primitives
+from hexconv.schedule.conv_blocks import ConvBlocks, Nest, Placed, all_conv_blocks, declare_reads, inner_axes, streaming
+from hexconv.schedule.primitives import Tiles, around_step
+from hexconv.schedule.stream import rolled
+from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK, steps_over_slabs
+from hexconv.spec.names import INPUT_CACHE, OUTPUT
+from hexconv.tir import parts
+from hexconv.tir.loops import (
     REDUCTION,
     STEP,
     Loops,
     extent,
     inner_roles,
     inside_blocks,
+    loop_roles,
     name_loops,
     name_part,
     note,
     own_loops,
     source_roles,
 )
-from hexconv.schedule.placed import Nest, Placed, streaming
-from hexconv.schedule.rolled import rolled
-from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.extents import CHANNEL_BLOCK, steps_over_slabs
-from hexconv.spec.names import INPUT_CACHE, OUTPUT
+from hexconv.tir.trees import conjuncts
+
+
+def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRModule:
+    """Compute only the sums that the epilogue takes.
+
+    The epilogue of a conv is guarded where its step reaches past the stripe. When TVM places the sums inside of that
+    stripe, it no longer knows the stripe's end, and guards the sums by the end of the tensor alone. Here the sums get
+    the epilogue's guard for everything that the loops around both decide. The sums keep only the conditions on loops of
+    their own.
+
+    before:  for ho_inner, wo:                              after:  for ho_inner, wo:
+                 where(slab < blocks and rc < C): sums                  where(slab < stripe and rc < C): sums
+                 where(slab < stripe): result = f(sums)                 where(slab < stripe): result = f(sums)
+
+    Args:
+        module: a scheduled module with blocks.
+        results: for each block that makes sums, the block of its epilogue, both by name.
+    """
+    epilogues: dict[str, s_tir.SBlockRealize] = {}
+
+    def note(realize: s_tir.SBlockRealize) -> None:
+        if realize.block.name_hint in results.values():
+            epilogues[realize.block.name_hint] = realize
+
+    def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
+        if realize.block.name_hint not in results:
+            return realize
+        epilogue = epilogues[results[realize.block.name_hint]]
+        outside = [loop for value in epilogue.iter_values for loop in tirx.analysis.undefined_vars(value, [])]
+        own = [condition for condition in conjuncts(realize.predicate) if not _uses_only(condition, outside)]
+        return s_tir.SBlockRealize(realize.iter_values, tirx.all(epilogue.predicate, *own), realize.block)
+
+    main = module["main"]
+    tvm_ffi.structural_walk(main.body, (s_tir.SBlockRealize, note))
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded)))})
+
+
+def _uses_only(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
+    """Whether a condition depends on no loops but these."""
+    return all(any(free.same_as(loop) for loop in loops) for free in tirx.analysis.undefined_vars(condition, []))
+
+
+STEP_ORDER = ("ho_inner", "ko_inner", "hi", "wo", "wi", "ki")
+"""The loops of one step from the outside in; a layout has some of them."""
+
+
+def write_laid_out(sch: Schedule, output: SBlockRV, plan: Plan, layout: Layout, channels_together: int) -> Tiles:
+    """Tile the copy of an output cache to an output that lies otherwise, in the plan's order of the outer loops.
+
+    before:  for n, h, w, c: output[...] = output_cache[...]                                                  NHWC
+    after:   for n, ho_outer, ko_outer:                                                        order = "h_outer"
+                 for ho_inner, ko_inner, wo, ki: output[...] = output_cache[...]
+
+    Args:
+        sch: the schedule.
+        output: the block that copies.
+        plan: says how many rows and blocks of 32 channels a tile has.
+        layout: the layout of the output.
+        channels_together: how many channels lie together in the cache.
+    """
+    loops = own_loops(sch, output, loop_roles(layout))
+    ho_outer, rows = _rows(sch, loops, plan)
+    ko_outer, channels = _channels(sch, loops, plan, channels_together)
+    found = {**{name: loops[name] for name in ("wo", "wi", "ki") if name in loops}, **rows, **channels}
+    step = {name: found[name] for name in STEP_ORDER if name in found}
+    name_loops(sch, step)
+    return around_step(sch, plan.order, loops["n"], ko_outer, ho_outer, step)
+
+
+def _rows(sch: Schedule, loops: Loops, plan: Plan) -> tuple[LoopRV, Loops]:
+    """The loop over stripes, and those inside of one."""
+    ho, rows = loops["ho"], plan.stripe_rows
+    if "hi" not in loops:
+        outer, inner = sch.split(ho, [None, min(rows, extent(sch, ho))])
+        return outer, {"ho_inner": inner}
+    if rows % ROW_BLOCK == 0:
+        outer, inner = sch.split(ho, [None, min(rows // ROW_BLOCK, extent(sch, ho))])
+        return outer, {"ho_inner": inner, "hi": loops["hi"]}
+    outer, inner = sch.split(loops["hi"], [None, rows])
+    sch.reorder(ho, outer, loops["wo"])
+    return sch.fuse(ho, outer), {"ho_inner": inner}
+
+
+def _channels(sch: Schedule, loops: Loops, plan: Plan, together: int) -> tuple[LoopRV, Loops]:
+    """The loop over tiles of channels, and those inside of one."""
+    ko = loops["ko"]
+    if "ki" in loops:
+        outer, inner = sch.split(ko, [None, min(plan.k_split, extent(sch, ko))])
+        return outer, {"ko_inner": inner}
+    channels = extent(sch, ko)
+    groups = ceil(min(plan.k_split * CHANNEL_BLOCK, channels) / together)
+    outer, some, one = sch.split(ko, [None, groups, min(together, channels)])
+    return outer, {"ko_inner": some, "ki": one}
 
 
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
@@ -79,11 +180,11 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         known = _place_conv(sch, conv, at, plan, forms, later) if placed else _place_last(sch, conv, tiles, forms)
         placed.append(known)
     axes = source_roles(forms.activations[0])
-    input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
+    input_loops = primitives.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
         part = parts.filter_read(conv.blocks.number)
-        steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
+        primitives.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     placed = [replace(conv, init=_zero_apart(sch, conv, forms)) for conv in placed]
     nest = Nest(output, tuple(placed), input_cache, input_loops)
     module = rolled(sch, chain, plan, nest, forms) if plan.halo == "roll" else sch.mod
@@ -92,15 +193,15 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
-def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tuple[SBlockRV, steps.Tiles]:
+def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tuple[SBlockRV, primitives.Tiles]:
     """Tile the copy of the output cache to the output: these are the outermost tiles; return its block and them."""
     if forms.lays_output_out:
         output = sch.get_sblock(OUTPUT)
-        steps.read_whole_blocks(sch, output, 0, inner_axes(last.layout))
+        primitives.read_whole_blocks(sch, output, 0, inner_axes(last.layout))
     else:
         output = sch.cache_write(last.result, 0, plan.scope("output"))
         if not forms.has_output_rows:
-            return output, steps.write_back(sch, output, plan, forms.output)
+            return output, primitives.write_back(sch, output, plan, forms.output)
     return output, write_laid_out(sch, output, plan, forms.output, forms.channel_units[-1])
 
 
@@ -114,9 +215,9 @@ def _epilogues(sch: Schedule, convs: Sequence[Placed]) -> dict[str, str]:
     }
 
 
-def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Forms) -> Placed:
+def _place_last(sch: Schedule, conv: ConvBlocks, tiles: primitives.Tiles, forms: Forms) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
-    loops = steps.in_step(steps.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
+    loops = primitives.in_step(primitives.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
     sch.reorder(*loops.values())
     name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
     name_part(sch, loops, parts.convolution(conv.number))
@@ -134,12 +235,12 @@ def _place_conv(
     sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: Forms, later: Sequence[Conv2d]
 ) -> Placed:
     """Compute any other conv at loop `at`, in outer loops of its own; `later` are those of the steps that it is in."""
-    loops = steps.fuse_producer(sch, conv.result, at, conv.result_axes)
+    loops = primitives.fuse_producer(sch, conv.result, at, conv.result_axes)
     # A stripe of rows is made in one step, and one that rolls where the next one begins after a gap.
     is_one_step = forms.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
     rows = extent(sch, loops["ho"]) if is_one_step else plan.h_split
     splits = (rows, plan.k_split * CHANNEL_BLOCK // forms.channel_units[conv.number])
-    tiles = steps.tile(sch, loops, splits, plan.order)
+    tiles = primitives.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
     note(sch, tiles.ho_outer, f"compute enough height of {before}")
@@ -154,8 +255,8 @@ def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:
     if conv.epilogue:
         name_loops(sch, own)
         name_part(sch, own, parts.convolution(conv.number, "epilogue"))
-        own = inside_blocks(steps.fuse_producer(sch, conv.sums, step["wo"], conv.sums_axes))
-    return steps.order_reduction(sch, own, conv.rc_block)
+        own = inside_blocks(primitives.fuse_producer(sch, conv.sums, step["wo"], conv.sums_axes))
+    return primitives.order_reduction(sch, own, conv.rc_block)
 
 
 def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
@@ -187,4 +288,4 @@ def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
 def _read_as_is(sch: Schedule, conv: ConvBlocks, sums: Sequence[SBlockRV]) -> None:
     """Undo `read_whole_blocks` once everything is placed: from here on TVM looks at the region that is really read."""
     for block in (*sums, *([conv.epilogue] if conv.epilogue else [])):
-        sch.unannotate(block, steps.EXPLICIT_READS)
+        sch.unannotate(block, primitives.EXPLICIT_READS)

@@ -8,8 +8,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import rates
-from hexconv.search.objective import COSTS, cost, ranked
-from hexconv.search.question import Question
+from hexconv.search.question import COSTS, Question, cost, ranked
 from hexconv.search.space import Scope
 from hexconv.spec import Chain
 

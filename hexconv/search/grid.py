@@ -8,16 +8,14 @@ import numpy as np
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.planned import Planned
-from hexconv.search.block_axes import BlockAxes
+from hexconv.search.block_grid import BlockAxes, cache_grids
+from hexconv.search.grid_work import work_grid
 from hexconv.search.machine import Rates
-from hexconv.search.nest_grid import nest_grid
-from hexconv.search.program import programs
-from hexconv.search.sharing import allocated_bytes
-from hexconv.search.sizes import cache_grids
+from hexconv.search.row_grid import nest_grid
+from hexconv.search.shared_memory import allocated_bytes, programs
 from hexconv.search.space import Space
-from hexconv.search.work import work_grid
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
-from hexconv.spec.edges import IN_BLOCKS
+from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.places import MIXED
 from hexconv.spec.vectors import vectors_bytes
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hexconv.analyze.fit import Term, vtcm_terms
 from hexconv.analyze.planned import Planned
 from hexconv.lower.vtcm import capacities_bytes
-from hexconv.search.best import best_plan
+from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found
 from hexconv.search.question import Question

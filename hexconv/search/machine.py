@@ -10,7 +10,7 @@ HVX kernels: the parts that a run is made of (`hexconv.analyze.nest_packets`), e
 
     latency = sum over parts of  how often it occurs x packets of one
 
-Rates and prices are fitted to runs of this project's own kernels on the simulator (`hexconv.bench.rates`); they stand
+Rates and prices are fitted to runs of this project's own kernels on the simulator (`reports.rates`); they stand
 in `machines/ARCH.toml` with their source and with the error: nine of ten runs differ by no more than that share.
 A packet is what a thread issues at once. Packets are no cycles: no memory stalls, no bus, no second thread are in them.
 The model serves to weigh recomputing against reloading, not to promise a time.
@@ -30,7 +30,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import nest_parts
 from hexconv.analyze.planned import Planned
 from hexconv.errors import InputError
-from hexconv.spec.document import parse_table, read_text
+from hexconv.spec.case import parse_table, read_text
 
 EXACT = ConfigDict(extra="forbid")
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hexconv.search.answer import Answer
+from hexconv.search.cuts import Cut, Piece
 from hexconv.search.grid import Figures, evaluate
-from hexconv.search.laps import CUT, DEFAULT, PLAN, Contender, Lap, Race
 from hexconv.search.machine import rates
-from hexconv.search.pieces import Cut, Piece
+from hexconv.search.plan_runs import CUT, DEFAULT, PLAN, Contender, Lap, Race
+from hexconv.search.planned_chains import Answer
 from hexconv.search.question import placed
 from hexconv.search.space import Space
 from hexconv.spec import Case, Chain, Plan

@@ -1,10 +1,16 @@
-"""The plan space of a chain: the plans that a search looks at, as a grid of numpy axes.
+"""The plan space of a chain as a grid of numpy axes, and the strips of columns that a bound leaves in it.
 
 Some knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
 is no part of the space. The grid has three axes: words x stripes x k_split, in the order in which they are declared, so
 that the plan with fewer departures from the documented schedule stands before one with more. Stripes are `h_split`
 blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block. Each kind of strips of columns has
 such a grid of its own, of the words that go with it.
+
+Of all widths with the same number of strips the least is taken: its strips share the fewest columns, or make the fewest
+right of the image, and its caches are the smallest, unless a kernel lays a wider row out in fewer bytes. Strips cost
+traffic where two neighbours both read the columns that they share, and memory where these are kept. So a search looks
+at them where no plan of whole rows fits, where the best one moves more than is needed, and where the least footprint is
+asked for; the widest first, since they read the least.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +23,15 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers
+from hexconv.analyze.needed import needed_work
 from hexconv.errors import InputError, Unsupported
-from hexconv.kernel.documented import documented_filter
+from hexconv.kernel.forms import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
 from hexconv.spec.places import Storage
+from hexconv.spec.strips import strip_count, strips_as_wide, why_no_strips
 
 WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
 """Knobs of the search that are words, and what each may be.
@@ -234,3 +242,38 @@ class Scope:
             fixed["w_split"] = plan.w_split or "whole rows"
         splits = {"rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
         return cls(fixed, turned | {name: tuple(map(int, all)) for name, all in splits.items() if len(all)})
+
+
+def kinds_of_strips(chain: Chain, plan: Plan) -> Iterator[Strip]:
+    """Yield the kinds of strips, the widest first; none where the chain allows no strips.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=8, kernel=(1, 3))
+    >>> chain = Chain(input=(1, 8, 26, 8), output_layout="NHWC", dtype="uint8", conv=(conv,))
+    >>> [(strip.w_split, strip.column_halo) for strip in kinds_of_strips(chain, Plan(kernel="hvx"))]
+    [(2, 'recompute'), (2, 'keep'), (1, 'recompute'), (1, 'keep')]
+    """
+    every = tensor_extents(chain)[-1].column_blocks
+    if not acts("w_split", plan.kernel or "plain") or why_no_strips(chain, 1):
+        return
+    for width in range(every, 0, -1):
+        for halo in ("recompute", "keep"):
+            strip = Strip(width, halo)
+            count = strip_count(chain, width, halo)
+            is_least = width == 1 or strip_count(chain, width - 1, halo) > count
+            if count > 1 and is_least and not why_no_strips(chain, width, halo):
+                yield strip
+
+
+def least_bytes(chain: Chain, strip: Strip) -> int:
+    """Return a lower bound of the bytes that strips of some kind move.
+
+    Every strip reads its columns of each row that is needed; filters and output are as for whole rows.
+    """
+    needed, strips = needed_work(chain).traffic_bytes, strips_as_wide(chain, strip.w_split, strip.column_halo)
+    valid = [strips.valid_columns(0, number) for number in range(strips.count)]
+    all_columns, read = chain.input[2], sum(end - first for first, end in valid)
+    others = sum(size for name, size in needed.items() if name != "input")
+    # At most all columns are needed, so this is at most the rows that are needed, at whole width.
+    rows_bytes = needed["input"] // all_columns
+    return others + max(rows_bytes * read, needed["input"])

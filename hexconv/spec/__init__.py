@@ -10,19 +10,17 @@ from hexconv.spec.choices import Target
 
 if TYPE_CHECKING:
     from hexconv.spec.case import Case
-    from hexconv.spec.chain import Chain
-    from hexconv.spec.conv import Conv2d, Padding
+    from hexconv.spec.chain import Chain, Conv2d, Padding
     from hexconv.spec.extents import Extents, tensor_extents
-    from hexconv.spec.kernel import KernelChoice, choose_kernels, kernel_of, nest_of, refusals, settled
+    from hexconv.spec.kernel_choice import KernelChoice, choose_kernels, kernel_of, nest_of, refusals, settled
     from hexconv.spec.plan import Plan
     from hexconv.spec.requantize import Requantize
 
 _HOMES = {
     "case": ("Case",),
-    "chain": ("Chain",),
-    "conv": ("Conv2d", "Padding"),
+    "chain": ("Chain", "Conv2d", "Padding"),
     "extents": ("Extents", "tensor_extents"),
-    "kernel": ("KernelChoice", "choose_kernels", "kernel_of", "nest_of", "refusals", "settled"),
+    "kernel_choice": ("KernelChoice", "choose_kernels", "kernel_of", "nest_of", "refusals", "settled"),
     "plan": ("Plan",),
     "requantize": ("Requantize",),
 }

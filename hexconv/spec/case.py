@@ -1,24 +1,175 @@
-"""A case: a chain with a plan, read from and written to TOML."""
+"""A case: a chain with a plan, read from TOML, written to TOML, and held to the limits of its weights."""
 
 import json
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError, visible
-from hexconv.spec.chain import Chain
-from hexconv.spec.document import parse_table, read_text
-from hexconv.spec.edges import IN_BLOCKS
+from hexconv.errors import InputError, did_you_mean, visible
+from hexconv.spec.chain import IN_BLOCKS, Chain, Conv2d, Padding
+from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32
 from hexconv.spec.extents import ROW_BLOCK, blocks, slabs_read, tensor_extents
-from hexconv.spec.fields import STRICT
-from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled, unstated
+from hexconv.spec.fields import STRICT, first_complaint, in_one_line
+from hexconv.spec.kernel_choice import KernelChoice, Target, choose_kernels, settled, unstated
+from hexconv.spec.names import bias_name, conv_name, filter_name
 from hexconv.spec.plan import Plan
+from hexconv.spec.ranges import bias_limit, saturating
 from hexconv.spec.strips import why_no_strips
-from hexconv.spec.toml import to_toml
-from hexconv.spec.wrong import first_complaint, in_one_line
+
+
+def to_toml(
+    chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int]] = (), states_knobs: bool = True
+) -> str:
+    """Return the text of a case file.
+
+    Args:
+        chain: what is computed.
+        plan: how it is scheduled; None where no plan is stated.
+        documented: names of caches, each with its documented elements.
+        states_knobs: whether the plan states knobs. If so, a plan of all defaults is written with a split, since a
+            plan that is empty, or has a kernel alone, states none.
+
+    >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
+    [chain]
+    input = [1, 8, 8, 4]
+    [[chain.conv]]
+    out_channels = 2
+    [plan]
+    h_split = 2
+    <BLANKLINE>
+    """
+    lines = ["[chain]", *_lines(chain)]
+    for conv in chain.conv:
+        lines += ["[[chain.conv]]", *_lines(conv)]
+    if plan:
+        lines += ["[plan]", *_lines(plan)]
+        lines += [f"k_split = {plan.k_split}"] if states_knobs and not plan.stated else []
+    if figures := dict(documented):
+        lines += tomli_w.dumps({"documented": figures}).splitlines()
+    return "\n".join([*lines, ""])
+
+
+def _lines(table: Chain | Conv2d | Plan) -> list[str]:
+    """Return `key = value` for every field that is not at its default; sub-tables of a chain are written elsewhere."""
+    stated = ((field, getattr(table, field.name)) for field in fields(table) if field.name != "conv")
+    return [f"{field.name} = {_value(value)}" for field, value in stated if not _is_default(field, value)]
+
+
+def _is_default(field: Any, value: object) -> bool:
+    """Return whether a file without the field says the same."""
+    default = field.default
+    return default is not MISSING and getattr(default, "default", default) == value
+
+
+def _value(value: object) -> str:
+    """Return a value in TOML's notation."""
+    if isinstance(value, Padding):
+        return _value([value.top, value.left, value.bottom, value.right])
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if is_dataclass(value):
+        inside = ((field.name, getattr(value, field.name)) for field in fields(value))
+        stated = [f"{name} = {_value(item)}" for name, item in inside if item is not None]
+        return "{ " + ", ".join(stated) + " }"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+LARGEST_FILE_BYTES = 1 << 20
+MOST_DOTS = 1000
+"""The most dots in a line: the time to parse a dotted key grows with the square of its length."""
+DEEPEST_NESTING = 16
+"""The deepest nesting of tables and lists, since libraries recurse over them. No file of hexconv needs more than 5."""
+
+
+def read_text(path: Path) -> str:
+    """Read a file's text.
+
+    Raises:
+        InputError: the file is missing, no regular file, too large, unreadable or not UTF-8.
+    """
+    try:
+        check_regular(path)
+        if path.stat().st_size > LARGEST_FILE_BYTES:
+            raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError.because(f"{path}: no such file", f"{_beside(path)}name a TOML case file that exists") from None
+    except OSError as error:
+        raise InputError.because(
+            f"{path}: {error.strerror or 'not readable'}", "name a TOML case file that can be read"
+        ) from None
+    except (UnicodeDecodeError, ValueError):
+        raise InputError.because(f"{path} has bytes that are not UTF-8", "save it as TOML in UTF-8") from None
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a path that exists and is no regular file: reading a pipe or a device might never end.
+
+    Raises:
+        InputError: the path is no regular file.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = next((name for test, name in KINDS if test(mode)), "something else")
+        raise InputError(str(path), kind, "a regular file")
+
+
+def _beside(path: Path) -> str:
+    """Name the TOML file of the same folder with the nearest name, as a question; empty where there is none."""
+    beside = (str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else ()
+    return did_you_mean(str(path), beside)
+
+
+def parse_table(text: str, where: str) -> dict[str, Any]:
+    """Parse TOML text to a table; `where` names its source in errors.
+
+    Raises:
+        InputError: the text is no TOML, or its keys are too long or nested deeper than `DEEPEST_NESTING`.
+    """
+    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        raise InputError(where, f"a line of more than {MOST_DOTS} dots", "the keys of a case file")
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # A number of thousands of digits raises a plain ValueError.
+        raise InputError(where, f"text that is not TOML ({error})", "a TOML case file") from None
+    if _is_deeper(table, DEEPEST_NESTING):
+        raise InputError(where, f"tables more than {DEEPEST_NESTING} deep", "the tables of a case file")
+    return table
+
+
+def _is_deeper(table: dict[str, Any], levels: int) -> bool:
+    """Whether tables and lists nest deeper; without recursion, since dotted keys nest as deep as a file is long."""
+    level: list[Any] = [table]
+    for _ in range(levels):
+        inside = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [value for values in inside for value in values if isinstance(value, (dict, list))]
+        if not level:
+            return False
+    return True
+
 
 MOST_STEPS = 2**19
 """The most steps over rows that a case may have: about those of a million rows, of which three meet a slab."""
@@ -173,3 +324,113 @@ def _check_steps(chain: Chain, plan: Plan) -> None:
         knob, value = ("rows", plan.rows) if plan.rows else ("h_split", plan.h_split)
         allowed = f"up to {MOST_STEPS} steps; a larger {knob}, smaller kernels, or a smaller image"
         raise InputError(f"plan.{knob}", f"{value}, which makes {steps} steps over rows", allowed)
+
+
+Array = NDArray[Any]
+NO_VECTORS: Mapping[str, Array] = MappingProxyType({})
+
+
+def largest_l1(conv: Conv2d, filter: Array) -> int:
+    """Return the largest absolute sum of an output channel of an integer filter (OIHW), the zero point subtracted."""
+    apart = np.abs(filter.astype(np.int32) - conv.filter_zero_point)
+    return int(apart.sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0))
+
+
+def largest_bias(bias: Array) -> int:
+    """Return the largest absolute value of an integer bias."""
+    return int(np.abs(bias.astype(np.int64)).max(initial=0))
+
+
+def sums_by_channel(chain: Chain, index: int, filter: Array, bias: Array | None) -> tuple[Array, Array]:
+    """Return the least and the largest sum, bias included, that each output channel of a conv can have, int64 [K].
+
+    Each element of the image is at one end of its dtype, or at the zero point, which padding has.
+    """
+    low, high = (end - chain.output_zero_point(index) for end in INTEGER_RANGE[chain.dtype])
+    apart = filter.astype(np.int64) - chain.conv[index].filter_zero_point
+    up, down = (np.sum(part, axis=(1, 2, 3)) for part in (np.maximum(apart, 0), np.minimum(apart, 0)))
+    added = 0 if bias is None else bias.astype(np.int64)
+    return up * low + down * high + added, up * high + down * low + added
+
+
+def largest_sum(chain: Chain, index: int, filter: Array, bias: Array | None) -> int:
+    """Return the largest absolute value of a sum of any output channel, bias included."""
+    least, most = sums_by_channel(chain, index, filter, bias)
+    return int(np.maximum(-least, most).max(initial=0))
+
+
+def beyond_int32(chain: Chain, weights: Mapping[str, Array]) -> Iterator[str]:
+    """Yield a sentence on each conv whose sums leave int32 and are held in 64 bits: which channel, and by how much.
+
+    Args:
+        chain: the chain, with the limits of its weights.
+        weights: `filter1`, `bias1`, ..., logical.
+    """
+    for index in range(len(chain.conv)):
+        number = index + 1
+        if chain.sum_dtype(index) != "int64" or chain.saturates(index):
+            continue
+        least, most = sums_by_channel(chain, index, weights[filter_name(number)], weights.get(bias_name(number)))
+        reached = np.maximum(-least, most)
+        channel, beyond = int(reached.argmax()), int(reached.max()) - LARGEST_INT32
+        yield f"{conv_name(number)}: sums of channel {channel} reach {reached.max()}, {beyond} beyond int32"
+
+
+def with_limits(
+    chain: Chain,
+    filters: Sequence[Array],
+    biases: Sequence[Array | None],
+    vectors: Mapping[str, Array] = NO_VECTORS,
+) -> Chain:
+    """Return an integer chain with the limits that its weights have; return a float chain as it is.
+
+    These are `filter_l1`, `bias_limit` and `sum_limit`.
+
+    Sums of int16 that leave int32 saturate where that changes no result (`hexconv.spec.ranges`).
+
+    Args:
+        chain: the chain.
+        filters: OIHW, one per conv.
+        biases: [K] or None, one per conv.
+        vectors: `multiplier1`, `shift1`, ..., [K] each, where a requantisation has one value per channel.
+
+    Raises:
+        InputError: a filter, a bias or a sum of both exceeds the limit that its conv states.
+    """
+    if not chain.is_integer:
+        return chain
+    convs = []
+    for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
+        _check(chain, index, filter, bias, conv.bias_limit)
+        limit = None if bias is None else largest_bias(bias)
+        sums = largest_sum(chain, index, filter, bias)
+        convs.append(replace(conv, filter_l1=max(largest_l1(conv, filter), 1), bias_limit=limit, sum_limit=sums))
+    ends = [sums_by_channel(chain, index, *each) for index, each in enumerate(zip(filters, biases, strict=True))]
+    return saturating(replace(chain, conv=tuple(convs)), [np.maximum(-least, most) for least, most in ends], vectors)
+
+
+def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> None:
+    """Refuse weights of an integer chain beyond what it states, or beyond what int32 leaves where it states nothing.
+
+    Raises:
+        InputError: a filter beyond the `filter_l1` of its conv, a bias beyond its `bias_limit`, or a sum beyond its
+            `sum_limit`.
+    """
+    if chain.is_integer:
+        for index, (filter, bias) in enumerate(zip(filters, biases, strict=True)):
+            _check(chain, index, filter, bias, bias_limit(chain, index))
+
+
+def _check(chain: Chain, index: int, filter: Array, bias: Array | None, limit: int | None) -> None:
+    conv = chain.conv[index]
+    if conv.filter_l1 is not None and (sums := largest_l1(conv, filter)) > conv.filter_l1:
+        allowed = f"up to {conv.filter_l1}, the filter_l1 of chain.conv[{index}]"
+        raise InputError(filter_name(index + 1), f"an output channel that sums to {sums}", allowed)
+    if bias is not None and limit is not None and (value := largest_bias(bias)) > limit:
+        reason = "as it states" if conv.bias_limit is not None else "which int32 leaves beside its sums"
+        allowed = f"up to {limit}, the bias_limit of chain.conv[{index}], {reason}"
+        raise InputError(bias_name(index + 1), f"a value of {value}, its sign dropped", allowed)
+    if conv.sum_limit is not None and (sums := largest_sum(chain, index, filter, bias)) > conv.sum_limit:
+        given = filter_name(index + 1) if bias is None else f"{filter_name(index + 1)} and {bias_name(index + 1)}"
+        allowed = f"up to {conv.sum_limit}, the sum_limit of chain.conv[{index}]"
+        raise InputError(given, f"an output channel whose sums reach {sums}, their sign dropped", allowed)

@@ -1,23 +1,331 @@
-"""A chain of convs, each reading what the one before it wrote, and the logical shapes along it."""
+"""A chain of convs, each feeding only the next: the convs, their shapes and dtypes, and the layouts of its two ends."""
 
 from collections.abc import Callable
 from functools import cached_property
 from math import prod
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
+from hexconv.errors import InputError
 from hexconv.hashed import hashed_once
-from hexconv.spec.activations import TABLE
-from hexconv.spec.conv import Conv2d
-from hexconv.spec.conv_dtypes import check_dtypes, check_filter_dtype, check_zero_point
-from hexconv.spec.conv_shapes import check_shapes, output_shape
-from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32, Dtype
-from hexconv.spec.edges import IN_BLOCKS, PIXELS, EdgeLayout
-from hexconv.spec.fields import STRICT, Size
-from hexconv.spec.requantize import ZeroPoint
-from hexconv.spec.wrong import in_one_line
+from hexconv.spec.activations import CURVES, TABLE, Activation, Curve, check_parameters
+from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, LARGEST_INT32, ZERO_POINTS, Dtype
+from hexconv.spec.fields import STRICT, Pair, Rows, Size, in_one_line
+from hexconv.spec.requantize import Requantize, ZeroPoint
+
+LARGEST_PARAMETER = 65504
+"""The largest float16: a larger parameter of an activation is a slip."""
+Parameter = Annotated[float, Field(ge=-LARGEST_PARAMETER, le=LARGEST_PARAMETER, allow_inf_nan=False)]
+
+
+@in_one_line("chain.conv.padding")
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Padding:
+    """Rows and columns of zeros (of the zero point, in an integer chain) around a conv's input, per side."""
+
+    top: Rows = 0
+    left: Rows = 0
+    bottom: Rows = 0
+    right: Rows = 0
+
+
+def _padding(value: object, info: ValidationInfo) -> object:
+    """Read padding: one number for all sides, or [top, left, bottom, right]."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value] * 4
+    if isinstance(value, (list, tuple)) and len(value) == 4:
+        sides = dict(zip(("top", "left", "bottom", "right"), value, strict=True))
+        # Sides from a file are still unchecked: each is checked here under its own path. Padding has checked those from
+        # Python.
+        return sides if info.mode == "json" else Padding(**sides)
+    if isinstance(value, Padding):
+        return value
+    raise ValueError("one number, or four: [top, left, bottom, right]")
+
+
+def _parameter(stated: float | None, default: float | None) -> float:
+    return stated if stated is not None else default or 0.0
+
+
+@in_one_line("chain.conv")
+@hashed_once
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Conv2d:
+    """A conv2d over NHWC with an OIHW filter.
+
+    Attributes:
+        out_channels: K, the filter's O.
+        kernel: (rows, columns) of the filter.
+        stride: (rows, columns) between two outputs.
+        dilation: (rows, columns) between two taps of the filter.
+        padding: the rows and columns around this conv's input, per side.
+        groups: parts into which the channels of input and output fall; each output channel sums over those of its part.
+            As many groups as input channels are a depthwise conv.
+        bias: whether a vector of K values, of the accumulator's dtype, is added.
+        activation: what follows the bias. For float chains, of a sum x:
+            `"relu"`, max(x, 0); `"relu6"`, that and at most 6; `"leaky_relu"`, x, or slope * x below 0; `"prelu"`, the
+            same with a slope for each channel, which lie beside the filters; `"elu"`, x, or slope * (exp(x) - 1) below
+            0; `"sigmoid"`, 1 / (1 + exp(-x)); `"hardsigmoid"`, slope * x + offset, at least 0 and at most 1; `"tanh"`;
+            `"silu"`, x * sigmoid(x); `"hardswish"`, x * hardsigmoid(x); `"gelu"`, x * (1 + erf(x / sqrt(2))) / 2;
+            `"gelu_tanh"`, x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2.
+            For integer chains of 8 bits, `"table"`: each requantised code is looked up among 256 codes, which lie
+            beside the filters.
+        activation_slope: the slope of a leaky_relu (by default 0.01), an elu (1) or a hardsigmoid (1/6).
+        activation_offset: what a hardsigmoid adds (by default 0.5).
+        table_zero_point: the zero point of the codes in that table; the zero point in `requantize` belongs to the codes
+            that are looked up.
+        filter_zero_point: the number that is subtracted from each filter element, for integer chains.
+        filter_l1: for integer chains, the largest sum of absolute values (zero point subtracted) that the filter of one
+            output channel has; if left out, the largest that the dtype allows. Sums are int32: long sums of int16 are
+            only known to fit if this says so.
+        bias_limit: for integer chains, the largest absolute value that the bias has; if left out, the largest that
+            int32 leaves beside the sums and the numbers that requantisation adds to them (`hexconv.spec.ranges`).
+        sum_limit: for integer chains, the largest absolute value that a sum of any output channel has, bias included:
+            the bias of each channel beside its own filter. If left out, the largest that `filter_l1` and `bias_limit`
+            allow together, as if one channel had both. Beyond int32, plain sums in 64 bits.
+        requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
+    """
+
+    out_channels: Size
+    kernel: Pair = (1, 1)
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: Annotated[Padding, BeforeValidator(_padding)] = Padding()
+    groups: Size = 1
+    bias: bool = False
+    activation: Activation = "none"
+    activation_slope: Parameter | None = None
+    activation_offset: Parameter | None = None
+    table_zero_point: ZeroPoint = 0
+    filter_zero_point: ZeroPoint = 0
+    filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    bias_limit: Annotated[int, Field(ge=0, le=2**31)] | None = None
+    sum_limit: Annotated[int, Field(ge=0, le=2**62)] | None = None
+    requantize: Requantize | None = None
+
+    @cached_property
+    def reach(self) -> tuple[int, int]:
+        """The rows and columns that one output reads: the dilated kernel.
+
+        >>> Conv2d(out_channels=1, kernel=(3, 1), dilation=(2, 2)).reach
+        (5, 1)
+        """
+        (kh, kw), (dh, dw) = self.kernel, self.dilation
+        return (kh - 1) * dh + 1, (kw - 1) * dw + 1
+
+    @property
+    def curve(self) -> Curve:
+        """What is known of its activation; a table of an integer chain is no curve, and counts as none."""
+        return CURVES.get(self.activation, CURVES["none"])
+
+    @property
+    def slope(self) -> float:
+        """The slope of its activation: the stated one, or that of the activation; 0 where it has none.
+
+        >>> Conv2d(out_channels=1, activation="leaky_relu").slope
+        0.01
+        """
+        return _parameter(self.activation_slope, self.curve.slope)
+
+    @property
+    def offset(self) -> float:
+        """The offset of its activation: the stated one, or that of the activation; 0 where it has none."""
+        return _parameter(self.activation_offset, self.curve.offset)
+
+    def rows_read(self, rows: int) -> int:
+        """Count the rows of the padded input that neighbouring rows of the output read.
+
+        >>> Conv2d(out_channels=1, kernel=(3, 3)).rows_read(8), Conv2d(out_channels=1, stride=(2, 2)).rows_read(8)
+        (10, 15)
+        """
+        return (rows - 1) * self.stride[0] + self.reach[0]
+
+    def columns_read(self, columns: int) -> int:
+        """Count the columns of the padded input that neighbouring columns of the output read."""
+        return (columns - 1) * self.stride[1] + self.reach[1]
+
+    @property
+    def slug(self) -> str:
+        """A short name of the conv's geometry, for test ids and file names.
+
+        >>> Conv2d(out_channels=64, kernel=(3, 3), stride=(2, 2)).slug
+        'k64r3x3s2x2'
+        """
+        pad = (self.padding.top, self.padding.left, self.padding.bottom, self.padding.right)
+        parts = [
+            f"k{self.out_channels}r{self.kernel[0]}x{self.kernel[1]}",
+            f"s{self.stride[0]}x{self.stride[1]}" if self.stride != (1, 1) else "",
+            f"d{self.dilation[0]}x{self.dilation[1]}" if self.dilation != (1, 1) else "",
+            "p" + "_".join(map(str, pad)) if any(pad) else "",
+            f"g{self.groups}" if self.groups != 1 else "",
+        ]
+        return "".join(parts)
+
+
+MOST_TAPS = 2**24
+"""The largest product of kernel size and outputs along one axis: sixteen taps for each of a million rows."""
+
+Shape = tuple[int, int, int, int]
+
+
+def output_shape(conv: Conv2d, shape: Shape) -> Shape:
+    """Return the logical NHWC of a conv's output; sizes below one mean that the kernel does not fit."""
+    n, h, w, _ = shape
+    padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
+    rows, columns = ((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True))
+    return n, rows, columns, conv.out_channels
+
+
+def check_shapes(where: str, conv: Conv2d, source: Shape) -> None:
+    """Check that a conv takes an image of this shape.
+
+    Args:
+        where: the conv's place in its file, `chain.conv[0]`.
+        conv: the conv.
+        source: the logical NHWC of what it reads.
+
+    Raises:
+        InputError: its groups don't divide the channels, or its kernel doesn't fit the padded image, or is far too
+            large.
+    """
+    _check_groups(where, conv, source[3])
+    _check_kernel_fits(where, conv, source)
+    _check_taps(where, conv, output_shape(conv, source))
+
+
+def _check_groups(where: str, conv: Conv2d, channels: int) -> None:
+    """Refuse a number of groups that doesn't divide the channels of input and output."""
+    for what, count in (("input", channels), ("output", conv.out_channels)):
+        if count % conv.groups:
+            given = f"{conv.groups}, which leaves {count % conv.groups} of the {count} channels of its {what}"
+            raise InputError(f"{where}.groups", given, f"a divisor of {count}")
+
+
+def _check_kernel_fits(where: str, conv: Conv2d, shape: Shape) -> None:
+    """Refuse a kernel larger than its padded input, which would have no output."""
+    padded = (shape[1] + conv.padding.top + conv.padding.bottom, shape[2] + conv.padding.left + conv.padding.right)
+    for axis, p, reach in zip(("rows", "columns"), padded, conv.reach, strict=True):
+        if reach > p:
+            raise InputError(
+                f"{where}.kernel",
+                f"{list(conv.kernel)} with dilation {list(conv.dilation)}, which reads {reach} {axis}",
+                f"at most the {p} {axis} of its padded input; a smaller kernel, or {reach - p} more padding",
+            )
+
+
+def _check_taps(where: str, conv: Conv2d, output: Shape) -> None:
+    """Refuse a kernel as large as a large image: it is a slip, and its rows are too many to count."""
+    for axis, taps, outputs in zip(("rows", "columns"), conv.kernel, output[1:3], strict=True):
+        if taps * outputs > MOST_TAPS:
+            raise InputError(
+                f"{where}.kernel",
+                f"{taps} {axis} for each of {outputs} {axis} of output, {taps * outputs} in all",
+                f"up to {MOST_TAPS}; a smaller kernel, or a smaller image",
+            )
+
+
+def check_filter_dtype(dtype: str, filter_dtype: str) -> None:
+    """Check that filters of one dtype go with a chain of another.
+
+    Raises:
+        InputError: they don't; the text says which ones do.
+    """
+    allowed = FILTER_DTYPES.get(dtype, (dtype,))
+    if filter_dtype not in allowed:
+        raise InputError("chain.filter_dtype", filter_dtype, f"{' or '.join(allowed)} in a {dtype} chain")
+
+
+def check_dtypes(where: str, conv: Conv2d, dtype: str, filter_dtype: str, is_last: bool) -> None:
+    """Check that a conv states what its dtype wants, and nothing else.
+
+    Args:
+        where: the conv's place in its file, `chain.conv[0]`.
+        conv: the conv.
+        dtype: the dtype of the chain.
+        filter_dtype: the dtype of the filter.
+        is_last: whether it is the last conv, which alone may stay int32.
+
+    Raises:
+        InputError: a field does not go with the dtype, or one is missing.
+    """
+    if dtype in INTEGER_RANGE:
+        _check_integers(where, conv, dtype, filter_dtype, is_last)
+    else:
+        _check_floats(where, conv, dtype)
+
+
+def check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:
+    """Check that a zero point is within the range of its dtype.
+
+    Raises:
+        InputError: it is outside; the text says the range.
+    """
+    low, high = ZERO_POINTS.get(dtype, (0, 0))
+    if not low <= zero_point <= high:
+        raise InputError(where, str(zero_point), f"{low} to {high} in {what.format(dtype)}")
+
+
+def _check_floats(where: str, conv: Conv2d, dtype: str) -> None:
+    """Refuse what is for integers alone."""
+    if conv.requantize or conv.filter_zero_point:
+        raise InputError(f"{where}.requantize", f"one in a {dtype} chain", "none; it is for integers")
+    if conv.activation == TABLE:
+        raise InputError(f"{where}.activation", f"a table in a {dtype} chain", ", ".join(CURVES))
+    check_parameters(where, conv.activation, conv.activation_slope, conv.activation_offset)
+    for limit in ("filter_l1", "bias_limit", "sum_limit"):
+        if getattr(conv, limit) is not None:
+            raise InputError(f"{where}.{limit}", f"one in a {dtype} chain", "none; it is for integers")
+
+
+def _check_integers(where: str, conv: Conv2d, dtype: str, filter_dtype: str, is_last: bool) -> None:
+    """Refuse codes outside of their dtype, and sums that nothing narrows."""
+    if conv.bias_limit is not None and not conv.bias:
+        raise InputError(f"{where}.bias_limit", str(conv.bias_limit), "none where there is no bias, or bias = true")
+    _check_table(where, conv, dtype)
+    if conv.requantize is None and not is_last:
+        change = "give multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
+        raise InputError.because(f"{where}.requantize is missing", change)
+    check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, filter_dtype, "{} filters")
+    if conv.requantize:
+        check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, dtype)
+        _check_clamp(f"{where}.requantize.clamp", conv.requantize.clamp, dtype)
+
+
+def _check_clamp(where: str, clamp: tuple[int, int] | None, dtype: str) -> None:
+    """Refuse a clamp that is no range of codes."""
+    low, high = INTEGER_RANGE[dtype]
+    if clamp and not low <= clamp[0] <= clamp[1] <= high:
+        raise InputError(where, str(list(clamp)), f"codes of {dtype}, {low} to {high}")
+
+
+def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
+    """Refuse an integer chain's activation unless it is a table of 8-bit codes that follows a requantisation."""
+    if conv.activation not in ("none", TABLE):
+        allowed = "none or table in an integer chain; say a relu's codes in requantize.clamp"
+        raise InputError(f"{where}.activation", conv.activation, allowed)
+    for parameter in ("activation_slope", "activation_offset"):
+        if getattr(conv, parameter) is not None:
+            raise InputError(f"{where}.{parameter}", f"one in a {dtype} chain", "none; it is for floats")
+    if conv.activation == TABLE and dtype == "int16":
+        raise InputError(f"{where}.activation", "a table in an int16 chain", "none; a table has a code for each of 256")
+    if conv.activation == TABLE and conv.requantize is None:
+        raise InputError.because(
+            f"{where}.requantize is missing", "give the multiplier, shift and zero_point that make codes"
+        )
+    if conv.activation != TABLE and conv.table_zero_point:
+        raise InputError(f"{where}.table_zero_point", str(conv.table_zero_point), 'none, or activation = "table"')
+    check_zero_point(f"{where}.table_zero_point", conv.table_zero_point, dtype)
+
+
+EdgeLayout = Literal["NHWC8h8w32c", "NHWC", "NHCW32c"]
+EDGE_LAYOUTS: tuple[EdgeLayout, ...] = get_args(EdgeLayout)
+IN_BLOCKS: EdgeLayout = "NHWC8h8w32c"
+"""The layout that outputs have where nothing is said."""
+PIXELS: EdgeLayout = "NHWC"
+"""The layout that inputs have where nothing is said."""
+
 
 MOST_CONVS = 64
 Known = TypeVar("Known")

@@ -1,4 +1,4 @@
-"""The names that plans and commands choose from. They stand apart from all rules, so that `--help` imports no more."""
+"""The names that plans and commands choose from, apart from all rules, so that `--help` imports no models."""
 
 from typing import Literal
 
@@ -6,3 +6,6 @@ Kernel = Literal["plain", "hvx"]
 Target = Literal["llvm", "hexagon"]
 Nest = Literal["blocks", "rows"]
 """The loops of a chain: over slabs of 8 rows, as in the documents, or over rows."""
+
+
+Objective = Literal["traffic", "latency", "footprint"]

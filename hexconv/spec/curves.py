@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.spec.conv import Conv2d
+from hexconv.spec.chain import Conv2d
 
 Array = NDArray[Any]
 

@@ -23,8 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hexconv.spec.chain import Chain
-from hexconv.spec.conv import Conv2d
+from hexconv.spec.chain import Chain, Conv2d
 
 ROW_BLOCK = 8
 COLUMN_BLOCK = 8

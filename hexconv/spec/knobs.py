@@ -4,7 +4,7 @@ A knob's type, default and meaning are its field and its entry in `Plan`; the ke
 (`hexconv.spec.kernels`). Names of plans, searches, random plans and the page of knobs read this table.
 
 A knob that doesn't act on a kernel is refused where that kernel is asked for (`Plan`), keeps a kernel from being chosen
-where none is asked for (`hexconv.spec.kernel`), and is dropped where another kernel takes over.
+where none is asked for (`hexconv.spec.kernel_choice`), and is dropped where another kernel takes over.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Knob:
         has_loops: whether the page shows what the knob does to a nest.
         searched: the values among which a search looks for the best; empty where a search holds the knob.
         drawn: the values that random plans draw, all equally often, the simplest first; empty where the choice
-            depends on the chain or on other knobs (`hexconv.sweep.plans`).
+            depends on the chain or on other knobs (`hexconv.sweep.random_case`).
         named: how a plan's name writes a value.
         smallest: the value with the smallest caches, to take where a plan doesn't fit; None where no word has them.
         elsewhere: why it does nothing on kernels that don't obey it; those that know better say it themselves.

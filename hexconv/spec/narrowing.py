@@ -122,7 +122,7 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
     """Return the sequence for one requantisation, and the number to add to every sum before it.
 
     Args:
-        how: the requantisation as the user states it; its shift is 0 or less (`hexconv.spec.kernels.hvx`).
+        how: the requantisation as the user states it; its shift is 0 or less (`hexconv.spec.kernels`).
         zero_point: the zero point of the uint8 output.
 
     A rounding shift by `first` and another by `second` are floors of floors, so they are one floor:

@@ -1,6 +1,6 @@
-"""The places of caches, in VTCM or outside of it, stated role by role.
+"""The role of each buffer, and its place: in VTCM or outside of it.
 
-    storage = "global"              all outside
+storage = "global"              all outside
     storage = "vtcm"                all in VTCM
     storage = "filters+output"      these roles in VTCM, the others outside
 
@@ -8,6 +8,7 @@ A kernel's further buffers lie with the role that they are made from: buffers ma
 input split into parts with the input, and sums that are kept for a while with the intermediates.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
@@ -60,3 +61,44 @@ SEARCHED: dict[Caches, tuple[Storage, ...]] = {
     "no-vtcm-scalar-loads": tuple(each for each in MIXED if not roles_in_vtcm(each) & {"input", "intermediates"}),
 }
 """The ways to place caches that a search tries, where it tries several."""
+
+
+@dataclass(frozen=True)
+class BufferRole:
+    """What is known of every buffer of a role.
+
+    Attributes:
+        place: the role by which a plan places it (`hexconv.spec.places`).
+        holds_elements: whether it holds elements of a tensor, not sums or constants.
+        multiplied_as: what a conv multiplies it as; None for what no product reads.
+    """
+
+    place: Role
+    holds_elements: bool = False
+    multiplied_as: Literal["source", "filter"] | None = None
+
+
+BUFFER_ROLES = {
+    "input": BufferRole("input", True, "source"),
+    "split": BufferRole("input", True, "source"),
+    "filter": BufferRole("filters", True, "filter"),
+    "words": BufferRole("filters", False, "filter"),
+    "offset": BufferRole("filters"),
+    "scale": BufferRole("filters"),
+    "intermediate": BufferRole("intermediates", True, "source"),
+    "planes": BufferRole("intermediates", True, "source"),
+    "kept": BufferRole("intermediates", True),
+    "accumulator": BufferRole("intermediates"),
+    "window": BufferRole("intermediates"),
+    "output": BufferRole("output", True),
+}
+"""By the role of a cache, or of a kernel's scratch."""
+
+
+def roles_multiplied_as(what: Literal["source", "filter"]) -> tuple[str, ...]:
+    """Return the roles of buffers that a conv multiplies as its source, or as its filter.
+
+    >>> roles_multiplied_as("filter")
+    ('filter', 'words')
+    """
+    return tuple(role for role, known in BUFFER_ROLES.items() if known.multiplied_as == what)

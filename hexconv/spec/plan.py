@@ -7,9 +7,8 @@ from pydantic.dataclasses import dataclass
 from hexconv.errors import InputError
 from hexconv.hashed import hashed_once
 from hexconv.spec.extents import ROW_BLOCK
-from hexconv.spec.fields import STRICT, Size
-from hexconv.spec.kernels import KERNELS, Kernel
-from hexconv.spec.kernels.hvx import most_threads, why_fewer_threads
+from hexconv.spec.fields import STRICT, Size, in_one_line
+from hexconv.spec.kernels import KERNELS, Kernel, most_threads, why_fewer_threads
 from hexconv.spec.knobs import (
     KNOBS,
     SPLITS,
@@ -27,7 +26,6 @@ from hexconv.spec.knobs import (
     why_without_effect,
 )
 from hexconv.spec.places import Role, Storage, roles_in_vtcm
-from hexconv.spec.wrong import in_one_line
 
 WITHOUT_TAG: tuple[Arch, ...] = ("v67", "v71", "v79", "v81")
 
@@ -49,8 +47,8 @@ class Plan:
         column_halo: what happens to columns that two strips read. `"recompute"`: each strip loads and computes its own.
             `"keep"`, where stripes roll: strips go from right to left, and the columns of the input and of every
             intermediate that the next strip reads too stay in a cache of their own, over all rows
-            (`hexconv.spec.kept`). No column is loaded or computed twice. All strips are equally wide, and the first one
-            also makes columns right of the image: narrow strips waste the least.
+            (`hexconv.spec.strips`). No column is loaded or computed twice. All strips are equally wide, and the first
+            one also makes columns right of the image: narrow strips waste the least.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.
@@ -62,7 +60,7 @@ class Plan:
             out, one after the other. `"double"`: while a step computes, the next stripe of the input and the next
             filter tile are copied in, and the last output tile is copied out.
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
-            (`hexconv.spec.kernel`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
+            (`hexconv.spec.kernel_choice`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
             rows. If this is left out, a conv gets the fastest kernel that serves it where it runs and
             obeys all knobs that are stated.

@@ -6,8 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
-from hexconv.spec.fields import STRICT
-from hexconv.spec.wrong import in_one_line
+from hexconv.spec.fields import STRICT, in_one_line
 
 Rounding = Literal["away", "up", "even"]
 PerChannel = Literal["per_channel"]

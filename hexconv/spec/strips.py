@@ -1,4 +1,4 @@
-"""Stripes of columns: a chain computed in strips of the image, one after the other, as if they were a batch of images.
+"""Strips of columns: a chain computed as a batch of strips of the image, with or without column halo reuse.
 
 A strip is `w_split` blocks of 8 columns of the output, over all rows. Where `column_halo = "recompute"`, what it reads
 is made anew for each strip, so the columns that two strips share are recomputed. A conv that makes c columns of its
@@ -13,21 +13,80 @@ Strip s begins at column min(s * width, columns - width): the last one begins ea
 columns that it shares with the strip before it are made twice, and written once. Strips of one image follow each other,
 so filters that are staged once serve all of them.
 
-Where `column_halo = "keep"`, no column of an intermediate is made twice (`hexconv.spec.kept`): strips go from right to
-left, and the first one may end right of the output.
+Where `column_halo = "keep"`, no column of an intermediate is made twice (`hexconv.spec.strips`): strips go from right
+to left, and the first one may end right of the output.
+
+Strips go from right to left. A strip makes the same number of columns of a tensor as every other one, n = the columns
+of the output in a strip times the strides in between, and finds right of them those that the strip before it has left:
+
+    stored:  [ n columns that the strip makes | k columns that the strip to the right has made ]      k = reach - stride
+
+So a conv reads its source from the first stored column on, wherever its strip stands, and its nest is that of a chain
+whose intermediates have k columns of padding on the right (`KeptChain`). A row that has been made takes its last k
+columns from a cache of its own and then leaves its first k there, in the same place. That cache has all rows: strips
+come one after the other, and each makes the rows from top to bottom.
+
+Every strip begins at a whole number of strips from the left edge of the output. The right edge of the output lies where
+the first strip ends, or left of that: what the convs read beyond it has to be made by the first strip, too.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from hexconv.spec.chain import Chain
-from hexconv.spec.edges import IN_BLOCKS
+from pydantic.dataclasses import dataclass as validated
+
+from hexconv.hashed import hashed_once
+from hexconv.spec.chain import IN_BLOCKS, Chain, Conv2d
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
-from hexconv.spec.kept import KeptChain, kept_strips, padded
+from hexconv.spec.fields import STRICT
 from hexconv.spec.knobs import ColumnHalo
 from hexconv.spec.plan import Plan
+
+
+@hashed_once
+@validated(frozen=True, kw_only=True, config=STRICT)
+class KeptChain(Chain):
+    """A batch of strips that keep columns: what its convs pad on the right is what an earlier strip has left."""
+
+    @classmethod
+    def of(cls, chain: Chain) -> "KeptChain":
+        """Return the same chain, its padding on the right being kept columns."""
+        return cls(**{field.name: getattr(chain, field.name) for field in fields(chain)})
+
+    @property
+    def keeps_columns(self) -> bool:
+        """True."""
+        return True
+
+
+@lru_cache(REMEMBERED)
+def padded(conv: Conv2d, left: int, right: int) -> Conv2d:
+    """Return a conv with other padding of columns."""
+    return replace(conv, padding=replace(conv.padding, left=left, right=right))
+
+
+def kept_strips(chain: Chain, width: int) -> int:
+    """Return how many strips of `width` columns of the output make all columns that a chain needs.
+
+    >>> from hexconv.spec.chain import Conv2d
+    >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
+    >>> [kept_strips(Chain(input=(1, 12, 20, 4), conv=(conv,) * convs), 8) for convs in (1, 2, 4)]
+    [3, 3, 3]
+    """
+    convs = range(len(chain.conv))
+    return 1 + max([0, blocks(chain.shapes[-1][2] - width, width), *(_more(chain, width, index) for index in convs)])
+
+
+def _more(chain: Chain, width: int, tensor: int) -> int:
+    """Return how many strips come after the first one so that this makes the last column that a tensor needs."""
+    end, left, stride = chain.shapes[-1][2], 0, 1
+    for index in reversed(range(tensor, len(chain.conv))):
+        conv = chain.conv[index]
+        end = min((end - 1) * conv.stride[1] - conv.padding.left + conv.reach[1], chain.shapes[index][2])
+        left, stride = left * conv.stride[1] + conv.padding.left, stride * conv.stride[1]
+    return blocks(end + left - width * stride, width * stride)
 
 
 @dataclass(frozen=True)

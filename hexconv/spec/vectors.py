@@ -1,4 +1,10 @@
-"""The vectors of a chain, beside filters and biases: multipliers, shifts and slopes per channel, tables of codes."""
+"""Vectors of a chain beside filters and biases: multipliers, shifts and slopes per channel, tables of 256 codes.
+
+entry:  0  64  1  65  2  66 ... 63 127 | 128 192 129 193 ... 191 255
+
+An instruction of `vlutvvb` takes a vector of codes and finds those of one eighth of the table: the codes 32 i to
+32 i + 31 in byte i // 2 modulo 2 of the halfwords of vector i // 4 (Qualcomm's HVX programmer's reference, vlut).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,8 +16,7 @@ from numpy.typing import NDArray
 
 from hexconv.errors import InputError
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
-from hexconv.spec.chain import Chain
-from hexconv.spec.conv import LARGEST_PARAMETER
+from hexconv.spec.chain import LARGEST_PARAMETER, Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import bias_name
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
@@ -27,7 +32,7 @@ OF_CHANNELS = ("bias", *NAMES, SLOPE)
 """How the names of arguments with one value per channel begin."""
 OFFSET, SCALES = "offset", "scales"
 LAID_OUT = (OFFSET, SCALES)
-"""How the names of arguments begin that HVX kernels have in their place (`hexconv.lower.hvx.laid_out`)."""
+"""How the names of arguments begin that HVX kernels have in their place (`hexconv.lower.hvx.parameters`)."""
 UNCACHED = (*OF_CHANNELS, *LAID_OUT, TABLE)
 """How the names of arguments that no cache of the chain stages begin."""
 CODES = 256
@@ -151,3 +156,23 @@ def in_whole_blocks(vector: Array) -> Array:
 def whole_channels(channels: int) -> int:
     """Return a number of channels, rounded up to whole blocks of 32."""
     return ceil(channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
+
+
+Index = Any
+"""An int, an array of ints, or an expression."""
+
+
+def lookup_place(code: Index) -> Index:
+    """The place of the entry of a code, 0 to 255, in a table in HVX's order.
+
+    >>> [lookup_place(code) for code in (0, 1, 64, 127, 128, 255)]
+    [0, 2, 1, 127, 128, 255]
+    """
+    return (code // 128) * 128 + (code % 64) * 2 + code // 64 % 2
+
+
+def in_lookup_order(table: NDArray[Any]) -> NDArray[Any]:
+    """Put a table of 256 entries, the lowest code's first, into HVX's order."""
+    ordered = np.empty_like(table)
+    ordered[lookup_place(np.arange(len(table)))] = table
+    return ordered

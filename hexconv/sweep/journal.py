@@ -1,4 +1,4 @@
-"""The journal of a sweep: an append-only file beside the table, to which each row is written as soon as it is done.
+"""The journal of a sweep: a row is written when it is done, under a key of all that its answer depends on.
 
 A row is one line of JSON, written with one call and synced. Whatever ends the program, all rows before are there; a
 line that was cut off is dropped when the file is opened again, and its row is done again.
@@ -6,18 +6,144 @@ line that was cut off is dropped when the file is opened again, and its row is d
 
 import contextlib
 import fcntl
+import hashlib
+import importlib.metadata
 import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from hexconv.apart import Limits
 from hexconv.errors import InputError, NotWritten
-from hexconv.sweep.request import Row
+from hexconv.run.simulator.made_files import content_key
+from hexconv.spec import Case, Chain, Conv2d, Plan
+from hexconv.sweep.grid_file import Grid, Table, plan_columns
+
+ROOMS = ("spec", "layout", "kernel", "compute", "tir", "schedule", "lower", "analyze", "run", "sweep")
+PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
+
+
+@cache
+def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
+    """Return a digest of the source that rows depend on, and of the versions of the libraries that it calls."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
+    return content_key(*versions, *(_source(room) for room in rooms))
+
+
+def _source(room: str) -> bytes:
+    """Return a digest of all files of a package of hexconv (a room)."""
+    digest = hashlib.sha256()
+    root = resources.files("hexconv") / room
+    with resources.as_file(root) as folder:
+        for path in sorted(folder.rglob("*.[pchs]*")):
+            if path.suffix in (".py", ".c", ".h", ".s"):
+                digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
+
+
+Row = dict[str, Any]
+Part = TypeVar("Part")
+
+PLAN_DEFAULTS = plan_columns(Plan())
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request for one row.
+
+    Attributes:
+        key: a digest of the tables, the target, the seed and the code that answers: equal keys mean equal rows.
+        case: a name, the slug of chain and plan; where two cases of a grid share it, with a digest behind.
+        digest: the digest of the case alone.
+        target: `cache`, `llvm` or `hexagon`.
+        seed: the seed of the random tensors.
+        known: columns that stand before anything is done: what the case is.
+        toml: the case; empty where there is none.
+        refusal: why there is none: the combination makes no case.
+    """
+
+    key: str
+    case: str
+    digest: str
+    target: str
+    seed: int
+    known: Row
+    toml: str = ""
+    refusal: str = ""
+
+
+def requests(grid: Grid, seed: int) -> list[Request]:
+    """Return the requests for the rows of a grid, in its order, none twice."""
+    found = {request.key: request for table in grid.tables() for request in _requests(table, grid.targets, seed)}
+    digests = {request.digest: request.case for request in found.values()}
+    named = Counter(digests.values())
+    return [_distinct(request, named[request.case] > 1) for request in found.values()]
+
+
+def _distinct(request: Request, is_shared: bool) -> Request:
+    return replace(request, case=f"{request.case}-{request.digest[:8]}") if is_shared else request
+
+
+def _requests(table: Table, targets: tuple[str, ...], seed: int) -> Iterator[Request]:
+    """One case under every target."""
+    try:
+        case = Case.of(table, "case")
+        toml, refusal = case.to_toml(), ""
+    except InputError as error:
+        toml, refusal = "", str(error).removeprefix("case: ")
+    chain, plan = _valid(Chain, table["chain"]), _valid(Plan, table["plan"])
+    digest = content_key(toml or json.dumps(table, default=str, sort_keys=True))
+    slugs = [part.slug if part else f"invalid-{digest[:8]}" for part in (chain, plan)]
+    known = {**_of_chain(chain, table["chain"]), **PLAN_DEFAULTS, **plan_columns(plan or table["plan"])}
+    for target in targets:
+        key = content_key(digest, target, str(seed), provenance())
+        yield Request(key, "-".join(dict.fromkeys(slugs)), digest, target, seed, known, toml, refusal)
+
+
+def _valid(kind: type[Part], table: Table) -> Part | None:
+    """Return one part of a case, checked by itself; None where it is not valid."""
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(table, default=str))
+    except (ValidationError, InputError):
+        return None
+
+
+def _of_chain(chain: Chain | None, table: Table) -> Row:
+    """Return the columns that state the chain; `convs` is JSON, the fields of each conv as a case file has them."""
+    if chain is None:
+        convs = json.dumps(table["conv"], default=str)
+        return {**_shape(table.get("input")), "dtype": table.get("dtype", "float32"), "convs": convs}
+    convs = json.dumps([_conv(conv) for conv in chain.conv])
+    dtypes = {"dtype": chain.dtype, "filter_dtype": chain.dtype_of_filters}
+    ends = {name: getattr(chain, name) for name in ("zero_point", "input_layout", "output_layout")}
+    return {"chain": chain.slug, **_shape(chain.input), **dtypes, **ends, "convs": convs}
+
+
+def _shape(sizes: Any) -> Row:
+    return {"input": "x".join(map(str, sizes)) if isinstance(sizes, (list, tuple)) else str(sizes)}
+
+
+def _conv(conv: Conv2d) -> Table:
+    """Return the fields of a conv that are not at their defaults."""
+    stated = {f.name: value for f in fields(conv) if (value := getattr(conv, f.name)) != getattr(_PLAIN, f.name)}
+    if "padding" in stated:
+        stated["padding"] = list(asdict(conv.padding).values())
+    if conv.requantize:
+        stated["requantize"] = asdict(conv.requantize)
+    return {"out_channels": conv.out_channels, **stated}
+
+
+_PLAIN = Conv2d(out_channels=1)
+
 
 LIMITED = ("overran", "out_of_memory")
 """Statuses that depend on the limits of the row: under other limits the row is done again."""

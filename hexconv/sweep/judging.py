@@ -1,11 +1,160 @@
-"""Random cases judged in parallel, each process apart: what one case does to its process is a verdict on it alone."""
+"""One case judged in every respect, and random cases in parallel, each in a process apart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from hexconv.analyze import WorkUsage, vtcm_fit, work_usage
+from hexconv.analyze.planned import Planned
 from hexconv.apart import Ending, Limits, Task, cores, do_all
-from hexconv.errors import ToolMissing
+from hexconv.errors import RunFailed, ToolMissing, Unsupported
+from hexconv.lower import Lowered, lower_case
+from hexconv.run.check import Check
+from hexconv.run.copy_engine import ANY_MOMENT, MOMENTS, Copies
+from hexconv.run.count import count
+from hexconv.run.fills import CORNERS, Fills, fills_of_run, fills_text
+from hexconv.run.host import Host
+from hexconv.run.measure import Run, run_case
+from hexconv.run.measurement import Runner
+from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
-from hexconv.sweep.verdict import Verdict, judge
+
+RUNS = 1 + len(CORNERS) + 1
+"""The runs of a case: on random tensors, on input and filters at their extremes, and on a mix of fills."""
+
+Outcome = Literal["agrees", "refused", "disagrees"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a case.
+
+    Attributes:
+        case: the case that was judged.
+        outcome: whether all opinions agree; `refused` where TVM or the scheme can't do the case.
+        reasons: what differs, or why it was refused; one line each.
+    """
+
+    case: Case
+    outcome: Outcome
+    reasons: tuple[str, ...] = ()
+
+
+def judge(case: Case) -> Verdict:
+    """Lower a case, compare it with the closed form, run it where its kernel runs and compare that with numpy.
+
+    Raises:
+        ToolMissing: its kernel runs on the simulator, which isn't there.
+    """
+    try:
+        lowered = lower_case(case)
+        work = work_usage(case, count(lowered))
+        differences = (*_differences(case, lowered), *miscounts(work), *beaten(work))
+        reasons = (*differences, *_wrong_runs(case, lowered))
+    except Unsupported as refusal:
+        return Verdict(case, "refused", (str(refusal),))
+    return Verdict(case, "disagrees" if reasons else "agrees", reasons)
+
+
+def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
+    """Say where the closed form and TVM disagree on a cache or an allocation."""
+    planned = Planned.of(case)
+    predicted = {(cache.name, cache.shape, cache.dtype) for cache in planned.caches}
+    allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
+    yield from _only_in("caches", predicted, allocated)
+    shared = {(memory.holds, memory.bytes) for memory in planned.allocations}
+    merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
+    yield from _only_in("allocations", shared, merged)
+
+
+def miscounts(work: WorkUsage) -> Iterator[str]:
+    """Say where the closed form and a count disagree on bytes moved, copies in flight or MACs."""
+    for tensor in work.traffic:
+        if tensor.bytes != tensor.predicted_bytes:
+            yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
+        if tensor.copies_in_flight != tensor.predicted_copies_in_flight:
+            counts = f"closed form {tensor.predicted_copies_in_flight}, counted {tensor.copies_in_flight}"
+            yield f"copies of {tensor.name} in flight: {counts}"
+    for conv in work.convs:
+        if conv.macs != conv.predicted_macs:
+            yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
+
+
+def beaten(work: WorkUsage) -> Iterator[str]:
+    """Say where fewer bytes or MACs were counted than the lower bound says that every plan needs."""
+    for tensor in work.traffic:
+        if tensor.bytes < tensor.needed_bytes:
+            yield f"bytes of {tensor.name}: needed {tensor.needed_bytes}, counted {tensor.bytes}"
+    for conv in work.convs:
+        if conv.macs < conv.needed_macs:
+            yield f"MACs of {conv.name}: needed {conv.needed_macs}, counted {conv.macs}"
+
+
+def _wrong_runs(case: Case, lowered: Lowered) -> Iterator[str]:
+    """Say what is wrong with the runs of a case: on random tensors with every runner, on extremes with the first."""
+    fills = [fills_of_run(case.chain, number, 0) for number in range(RUNS)]
+    for place, runner in enumerate(_runners(case)):
+        for filled in fills if place == 0 else fills[:1]:
+            yield from _run(case, lowered, runner if filled is fills[0] else _quicker(runner), filled)
+
+
+def _runners(case: Case) -> tuple[Runner, ...]:
+    """Return the runners of a case: where copies are asynchronous, one for each moment at which they may happen.
+
+    There are none where a plan for the simulator does not fit its VTCM.
+    """
+    plan = case.settled
+    moments = [Copies(moment) for moment in MOMENTS] if plan.buffering == "double" else [ANY_MOMENT]
+    if plan.kernel != "hvx":
+        return tuple(Host(copies, calls=1) for copies in moments)
+    if plan.uses_vtcm and not vtcm_fit(case.chain, plan).fits:
+        return ()
+    first, *others = (Simulator(plan.arch, plan.vtcm_bytes, copies=copies, vtcm_loads=False) for copies in moments)
+    return (first, *map(_quicker, others))
+
+
+def _quicker(runner: Runner) -> Runner:
+    """Drop the count of issue slots: no value of a tensor and no moment of a copy changes which packets are run."""
+    return replace(runner, slots=False) if isinstance(runner, Simulator) else runner
+
+
+def _run(case: Case, lowered: Lowered, runner: Runner, fills: Fills) -> Iterator[str]:
+    """Say what is wrong with a run of a case, and which run it is."""
+    which = f", filled with {fills_text(fills)}"
+    if isinstance(runner, (Host, Simulator)) and case.settled.buffering == "double":
+        which += f", with {runner.copies.moment} copies"
+    try:
+        result = run_case(case, lowered, runner, fills=fills)
+        yield from (f"{error}{which}" for error in errors_of(result.check))
+        if case.settled.kernel == "hvx":
+            yield from (f"{fault}{which}" for fault in short_copies(result))
+    except RunFailed as failure:
+        yield f"the run gave no answer: {failure}{which}"
+
+
+def short_copies(result: Run) -> Iterator[str]:
+    """Say how many copies of a nest of rows are short for no reason.
+
+    Not of a plain kernel's: they end with the columns of a block, of which padding may leave one.
+    """
+    if result.copies and result.copies.short_pieces:
+        yield f"{result.copies.short_pieces} rows below 128 bytes are copies that those before them could hold"
+
+
+def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:
+    """Say what only one of the two opinions has."""
+    if predicted != allocated:
+        yield f"{what}: closed form {sorted(predicted - allocated)}, TVM {sorted(allocated - predicted)}"
+
+
+def errors_of(check: Check) -> Iterator[str]:
+    """Say what is wrong with a run's output."""
+    if not check.fringe_is_zero:
+        yield "the fringe of the output is not zero"
+    elif not check.passed:
+        relative = f"{check.max_rel_error:.3g} of the largest"
+        yield f"the output differs from numpy by up to {check.max_abs_error:.6g} ({relative})"
+
 
 LIMITS = Limits(seconds=300, memory_bytes=4 << 30)
 """The seconds after which a case counts as hanging."""
@@ -52,3 +201,34 @@ def _verdict(case: Case, ending: Ending) -> Verdict:
     if ending.how != "answered":
         return Verdict(case, "disagrees", (ending.reason,))
     return Verdict(case, ending.answer["outcome"], tuple(ending.answer["reasons"]))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The sum of many verdicts.
+
+    Attributes:
+        checked: how many cases were lowered and run.
+        refused: how many cases TVM or a kernel can't do; they are not among the checked ones.
+        disagree: in how many of the checked cases two opinions differ.
+        failures: a case file of each case that disagrees, which says in comments what differs.
+    """
+
+    checked: int
+    refused: int
+    disagree: int
+    failures: tuple[str, ...]
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> "Sweep":
+        """Count verdicts."""
+        verdicts = list(verdicts)
+        refused = sum(verdict.outcome == "refused" for verdict in verdicts)
+        failures = tuple(case_file(verdict) for verdict in verdicts if verdict.outcome == "disagrees")
+        return cls(len(verdicts) - refused, refused, len(failures), failures)
+
+
+def case_file(verdict: Verdict) -> str:
+    """The case as TOML, ready to save and rerun, under comments on what became of it."""
+    comments = [f"# {verdict.case.name}: {' '.join(reason.split())}" for reason in verdict.reasons]
+    return "\n".join([*comments, verdict.case.to_toml()])

@@ -1,4 +1,4 @@
-"""Draw random cases over the whole scope: sizes, kernels, strides, dilations, paddings, dtypes and plans in any mix.
+"""Draw random cases over the whole scope: chains, dtypes, and plans with any legal splits and knobs.
 
 The geometry of all convs is drawn first, then the size of the output, from which the input's size follows. (If the
 input were drawn first, most chains of large kernels would not fit it, and mostly small kernels would be tested.) Sizes
@@ -8,7 +8,7 @@ dtypes stay as drawn.
 One integer case in six has long sums instead: it adds up as many products as are accepted, or nearly, for a few
 outputs.
 
-One integer case in six for hvx that is left has a conv in groups of several channels (`hexconv.sweep.grouped`).
+One integer case in six for hvx that is left has a conv in groups of several channels (`hexconv.sweep.random_chains`).
 
 One case in three of bytes for hvx that is left has few channels and wide rows.
 
@@ -18,22 +18,140 @@ Case i of seed S is the same in every sweep, since each case has a generator of 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any, get_args
 
+from hexconv.analyze.block_nest import PlannedBlocks
 from hexconv.kernel.depthwise import BYTES
-from hexconv.spec import Case, Chain, Conv2d
+from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
+from hexconv.spec.chain import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
-from hexconv.spec.edges import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.kernels import Kernel
-from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_filters, with_requantisations
-from hexconv.sweep.draw import Draw, Seeded
-from hexconv.sweep.few_channels import few_channels
-from hexconv.sweep.geometry import geometries, input_axis
-from hexconv.sweep.grouped import grouped
-from hexconv.sweep.long_sums import long_sums
-from hexconv.sweep.plans import drawn_plan
-from hexconv.sweep.scope import EVERYTHING, Kind, Scope
-from hexconv.sweep.work import executed_macs
+from hexconv.spec.kernels import Kernel, most_threads
+from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
+from hexconv.spec.places import MIXED, Storage
+from hexconv.spec.plan import WITHOUT_TAG
+from hexconv.spec.strips import why_no_strips
+from hexconv.sweep.random_chains import (
+    EVERYTHING,
+    Draw,
+    Kind,
+    Scope,
+    Seeded,
+    drawn_filter_dtype,
+    drawn_zero_point,
+    few_channels,
+    geometries,
+    grouped,
+    input_axis,
+    long_sums,
+    with_filters,
+    with_requantisations,
+)
+
+ARCHS: tuple[Arch, ...] = get_args(Arch)
+TAGGED = tuple(arch for arch in ARCHS if arch not in WITHOUT_TAG)
+"""The architectures of which TVM knows how much VTCM they have."""
+LEAST_VTCM_BYTES, DOUBLINGS = 1 << 18, 5
+"""Where a plan states how much VTCM there is: from 256 KiB to 8 MiB."""
+ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
+    ("k_outer", "recompute"),
+    ("h_outer", "recompute"),
+    ("h_outer", "roll"),
+)
+
+
+def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
+    """Draw a plan for a chain.
+
+    Args:
+        draw: the source of the draws.
+        chain: the chain that is planned.
+        kernel: the kernel that the plan asks for.
+        scope: where caches may live, and which knobs are drawn.
+    """
+    outputs = tensor_extents(chain)[1:]
+    knobs: dict[str, Any] = {"h_split": draw.size(max(output.row_blocks for output in outputs))}
+    if acts("rows", kernel) and "rows" in scope.turned and draw.is_one_in(2):
+        knobs = {"rows": _rows(draw, chain)}
+    if acts("storage", kernel):
+        knobs["storage"] = _storage(draw, scope)
+        knobs |= _vtcm(draw, scope) if knobs["storage"] != "global" else {"arch": Plan.arch}
+    if acts("halo", kernel):
+        knobs["order"], knobs["halo"] = draw.one_of(*ORDERS_AND_HALOS)
+    if acts("k_split", kernel):
+        knobs["k_split"] = draw.size(max(output.channel_blocks for output in outputs))
+    for name, knob in KNOBS.items():
+        if knob.drawn and acts(name, kernel) and name in scope.turned:
+            knobs[name] = draw.one_of(*knob.drawn)
+    if kernel == "hvx":
+        knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
+    if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
+        knobs |= _strip(draw, chain, knobs["halo"])
+    return Plan(kernel=kernel, **knobs)
+
+
+def _vtcm(draw: Draw, scope: Scope) -> dict[str, Any]:
+    """Draw whose VTCM there is, and how much: where that isn't known, and in one case of four."""
+    if "vtcm_bytes" not in scope.turned:
+        return {"arch": draw.one_of(*TAGGED)}
+    arch = draw.one_of(*ARCHS)
+    is_stated = draw.is_one_in(4) or arch in WITHOUT_TAG
+    return {"arch": arch, "vtcm_bytes": LEAST_VTCM_BYTES << draw.number(0, DOUBLINGS) if is_stated else None}
+
+
+def _strip(draw: Draw, chain: Chain, halo: Halo) -> dict[str, Any]:
+    """Blocks of columns of a strip, any where the chain can be computed in strips; and whether shared ones are kept."""
+    w_split = draw.size(tensor_extents(chain)[-1].column_blocks)
+    if why_no_strips(chain, w_split):
+        return {}
+    keeps = halo == "roll" and not why_no_strips(chain, w_split, "keep") and draw.is_one_in(2)
+    return {"w_split": w_split, "column_halo": "keep" if keeps else "recompute"}
+
+
+def _rows(draw: Draw, chain: Chain) -> int:
+    """Rows of a stripe: any, where the output lies row by row."""
+    rows = tensor_extents(chain)[-1].rows
+    if chain.output_layout != IN_BLOCKS:
+        return draw.size(rows)
+    return draw.one_of(*(some for some in (1, 2, 4, ROW_BLOCK) if some <= rows))
+
+
+def _storage(draw: Draw, scope: Scope) -> Storage:
+    """Draw where caches lie: all outside of VTCM, all in it, or some of them in it."""
+    mixed: list[Storage] = [storage for storage in scope.storages if storage in MIXED]
+    if "global" in scope.storages and (len(scope.storages) == 1 or not draw.is_one_in(2 if mixed else 4)):
+        return "global"
+    if "vtcm" in scope.storages and (not mixed or draw.is_one_in(2)):
+        return "vtcm"
+    return draw.one_of(*mixed)
+
+
+def executed_macs(case: Case) -> int:
+    """Return the most multiply-adds that the fused nest executes.
+
+    Every step of a conv runs all steps of the conv before it, so work multiplies on the way to the input. Rows count in
+    whole blocks, columns and channels as far as they are logical.
+
+    >>> from hexconv.spec import Chain, Conv2d, Plan
+    >>> conv = Conv2d(out_channels=128)
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> one_conv = 64 * 64 * 128 * 128
+    >>> executed_macs(Case("baseline", chain, Plan())) / one_conv
+    5.0
+    >>> executed_macs(Case("split", chain, Plan(k_split=2, h_split=2))) / one_conv
+    3.0
+    """
+    plan = case.settled
+    planned = PlannedBlocks(case.chain, plan)  # as if no stripe rolled
+    slabs = [*planned.slabs[1:-1], planned.extents[-1].row_blocks]
+    total, times = 0, planned.extents[-1].batch
+    for index in reversed(range(len(slabs))):
+        output = planned.extents[index + 1]
+        row_macs = min(output.columns, output.logical_columns) * prod(case.chain.filter_shapes[index])
+        total += times * slabs[index] * ROW_BLOCK * row_macs
+        times *= planned.channel_tiles[index] * planned.row_steps[index]
+    return total
+
 
 LARGEST_MULTIPLIER = 2
 """The most output channels that a depthwise conv gets for each input channel."""

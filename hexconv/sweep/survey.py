@@ -1,21 +1,123 @@
-"""Run a sweep from its grid to its table; an interrupted sweep writes a table of the rows that are done."""
+"""Run a sweep from its grid to its table, row by row; an interrupted sweep writes the rows that are done."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from hexconv.apart import Executor, Limits, cores
+import pandas as pd
+
+from hexconv.apart import Ending, Limits, cores, do_all
 from hexconv.apart.cluster import cluster
-from hexconv.errors import Interrupted, NotWritten
-from hexconv.sweep.grid import Grid
-from hexconv.sweep.journal import Journal
-from hexconv.sweep.provenance import provenance
-from hexconv.sweep.request import Row, requests
-from hexconv.sweep.rows import MEASURE, add_rows, table_rows
-from hexconv.sweep.table import csv_of, sweep_table
+from hexconv.errors import Interrupted, NotWritten, ToolMissing
+from hexconv.spec import Plan
+from hexconv.sweep.grid_file import Grid, plan_columns
+from hexconv.sweep.journal import Journal, Request, Row, provenance, requests
 from hexconv.written import whole_file
+
+MEASURE = "hexconv.sweep.row_measures:measure"
+GOOD = ("holds", "infeasible", "refused")
+"""The other statuses mean that something is wrong: differs, failed, crashed, overran, out_of_memory."""
+
+
+def missing(requests: Sequence[Request], journal: Journal) -> list[Request]:
+    """Return the requests that have no row yet."""
+    return [request for request in requests if request.key not in journal.rows]
+
+
+def add_rows(
+    requests: Sequence[Request], journal: Journal, limits: Limits, executor: Executor, job: str = MEASURE
+) -> Iterator[Row]:
+    """Compute the missing rows and journal them; yield every new row once it is on disk, in the order of their ends.
+
+    Raises:
+        NotWritten: the journal's disk is full.
+        ToolMissing: a target can't be served at all, or another version of the code was to serve it.
+        RunFailed: no processes can be started, or the cluster is gone.
+    """
+    waiting = missing(requests, journal)
+    for request in (request for request in waiting if request.refusal):
+        yield _added(journal, request, {"status": "refused", "reason": request.refusal})
+    waiting = [request for request in waiting if not request.refusal]
+    tasks = [{**_task(request), "seconds": limits.seconds} for request in waiting]
+    for place, ending in do_all(job, limits, tasks, executor):
+        if "missing" in ending.answer:
+            raise ToolMissing(ending.answer["missing"])
+        yield _added(journal, waiting[place], _measured(ending))
+
+
+def table_rows(requests: Sequence[Request], journal: Journal) -> list[Row]:
+    """Return the rows that are done, in the order of the grid, each with the columns of its case."""
+    there = [request for request in requests if request.key in journal.rows]
+    return [{**_known(request), **journal.rows[request.key]} for request in there]
+
+
+def _added(journal: Journal, request: Request, row: Row) -> Row:
+    journal.add(request.key, row)
+    return row
+
+
+def _task(request: Request) -> Row:
+    case = {"case": request.case, "toml": request.toml, "target": request.target, "seed": request.seed}
+    return {**case, "code": provenance()}
+
+
+def _known(request: Request) -> Row:
+    return {"case": request.case, "target": request.target, **request.known}
+
+
+def _measured(ending: Ending) -> Row:
+    """Return the row that a process made of a request."""
+    row = ending.answer if ending.how == "answered" else {"status": ending.how, "reason": ending.reason}
+    return {**row, "elapsed_seconds": ending.seconds}
+
+
+WHAT = ("case", "target", "status", "reason")
+CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "input_layout", "output_layout", "convs")
+PLAN = tuple(plan_columns(Plan()))
+KERNELS = ("kernel_asked", "kernel_used", "kernel_why")
+SIZES = ("predicted_bytes", "peak_bytes", "agrees", "demand_bytes", "capacity_bytes", "fits")
+WORK = (
+    "predicted_traffic_bytes",
+    "traffic_bytes",
+    "needed_traffic_bytes",
+    "predicted_macs",
+    "macs",
+    "needed_macs",
+    "recompute",  # MACs done over MACs needed, of the closed form
+)
+RUN = ("passed", "max_abs_error", "max_rel_error", "fringe_is_zero")
+COUNTS = (
+    *("packets", "instructions", "hvx_instructions", "macs_per_packet", "vtcm_bytes"),
+    *("issue_slots", "stalls", "macs_per_slot", "vector_loads"),  # stalls: slots that are lost
+)
+SECONDS = ("seconds", "elapsed_seconds")  # seconds of the kernel, and of all work for the row
+
+COLUMNS = (*WHAT, *CHAIN, *PLAN, *KERNELS, *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
+WHOLE = (
+    *("zero_point", "rows", "w_split"),
+    *(knob for knob, value in plan_columns(Plan()).items() if isinstance(value, int)),
+    *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
+    *("issue_slots", "stalls", "vector_loads"),
+)
+FLAGS = ("agrees", "fits", "passed", "fringe_is_zero")
+
+
+def sweep_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return the table, with one row per case and target; a column that a row doesn't have is left empty."""
+    frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS)).replace("", pd.NA)
+    dtypes = {**dict.fromkeys(COLUMNS, "string"), **dict.fromkeys(WHOLE, "Int64"), **dict.fromkeys(FLAGS, "boolean")}
+    floats = ("recompute", "max_abs_error", "max_rel_error", "macs_per_packet", "macs_per_slot", *SECONDS)
+    return frame.astype({**dtypes, **dict.fromkeys(floats, "Float64")})
+
+
+def csv_of(frame: pd.DataFrame) -> bytes:
+    """Return a table as CSV."""
+    return frame.to_csv(index=False, lineterminator="\n").encode()
+
 
 Shown = Callable[[Iterator[Row], Sequence[Row], int], Iterator[Row]]
 """What passes new rows on and shows them: the new rows, those that are there, and how many there will be."""

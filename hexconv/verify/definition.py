@@ -23,12 +23,11 @@ import numpy as np
 
 from hexconv.model.constants import Array
 from hexconv.model.contributed import as_standard
-from hexconv.model.graph import Graph, Node
+from hexconv.model.conv_unit import Unit
+from hexconv.model.graph import VIEWS, Graph, Node
 from hexconv.model.integer import SAME_SCALE, TABLES
-from hexconv.model.passing import VIEWS
 from hexconv.model.quantised import quantised, quantised_filter
 from hexconv.model.refused import Refused
-from hexconv.model.unit import Unit
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11}
 FLOAT32 = 2.0**-24

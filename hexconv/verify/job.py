@@ -13,12 +13,11 @@ from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.given import Given, given
 from hexconv.run.measure import Run, run_case, runner_of
-from hexconv.run.runner import Array
+from hexconv.run.measurement import Array
 from hexconv.search import Question, plan_all
 from hexconv.spec import Case
-from hexconv.spec.kernel import kernel_words
-from hexconv.verify.judge import answer
-from hexconv.verify.verdict import Comparison
+from hexconv.spec.kernel_choice import kernel_words
+from hexconv.verify.verdict import Comparison, answer
 from hexconv.written import scratch
 
 JOB = "hexconv.verify.job:do"

@@ -19,16 +19,24 @@ from hexconv.apart import Ending, Limits, Task, cores, do_all
 from hexconv.model import Imported, import_model, write_network
 from hexconv.model.chains import Run
 from hexconv.model.graph import Graph
-from hexconv.model.load import Shapes
-from hexconv.run.doctor import saturation
-from hexconv.search.pieces import piece_of
+from hexconv.model.onnx_file import Shapes
+from hexconv.run.machine_parts import saturation
+from hexconv.search.cuts import piece_of
 from hexconv.spec import Case, Chain, Target
 from hexconv.verify.definition import Definition
-from hexconv.verify.inputs import inputs_of
 from hexconv.verify.job import JOB, weights_of
-from hexconv.verify.judge import answer, in_model, judge, nhwc
-from hexconv.verify.runtime import Array, Values, Whole, runtime
-from hexconv.verify.verdict import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, OutputVerdict
+from hexconv.verify.runtime import Array, Values, Whole, inputs_of, runtime
+from hexconv.verify.verdict import (
+    ChainVerdict,
+    Comparison,
+    ConvVerdict,
+    NetworkVerdict,
+    OutputVerdict,
+    answer,
+    in_model,
+    judge,
+    nhwc,
+)
 from hexconv.written import scratch
 
 Done = Callable[[str, int, int], None]

@@ -1,14 +1,33 @@
-"""The verdict on a network, conv by conv and tensor by tensor: each holds, differs, or is not compared."""
+"""Verdict on a network, conv by conv and tensor by tensor: holds, differs or not compared.
+
+Numpy is held against the definition, and the table behind it, entry by entry. ONNX Runtime is a second witness: where
+its element is another one, the difference is proven to be float32's rounding if both lie within the error bound of the
+definition (`hexconv.verify.definition`). Where it is not, ONNX Runtime is asked again, node by node: what it fuses may
+leave the definition, as a bias of another scale than its sums does.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.verify.definition import Bounds
+from hexconv.compute.reference import convolution, of_conv, quantised, reference
+from hexconv.model.conv_unit import Unit
+from hexconv.model.integer import IntegerWeights
+from hexconv.model.refused import Refused
+from hexconv.run.machine_parts import saturation
+from hexconv.spec import Chain, Requantize
+from hexconv.spec.activations import SLOPE, TABLE
+from hexconv.spec.curves import activated
+from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.names import bias_name, filter_name
+from hexconv.spec.requantize import FRACTION_BITS
+from hexconv.spec.vectors import looked_up
+from hexconv.verify.definition import Arithmetic, Bounds, Definition
+from hexconv.verify.runtime import Array, Whole
 
 Answer = Literal["holds", "differs", "not compared"]
 Rule = Literal["run", "sums", "definition", "table", "ONNX Runtime"]
@@ -235,3 +254,163 @@ def _of(comparisons: Sequence[Comparison], is_compared: bool) -> Answer:
 def _counted(answers: Iterable[Answer]) -> dict[Answer, int]:
     found = Counter(answers)
     return {answer: found[answer] for answer in EXIT_CODES}
+
+
+SIDE = 16
+"""The side of a square image of all 256 codes."""
+HALF_OF_UINT16 = 2**15
+LARGEST_SUM = 2**31
+
+
+def judge(
+    definition: Definition, alone: Chain, weights: Mapping[str, Array], found: Mapping[str, Array], whole: Whole
+) -> ConvVerdict:
+    """Judge one conv on ONNX Runtime's own input to it.
+
+    Args:
+        definition: the conv in the model.
+        alone: the chain of this conv alone, as it runs.
+        weights: its weights, under the names of the first conv.
+        found: ONNX Runtime's tensors, by name; those that it doesn't give are not compared.
+        whole: the model, to ask ONNX Runtime again.
+    """
+    try:
+        return _judged(definition, alone, weights, found, whole)
+    except (Refused, KeyError, RecursionError) as missing:
+        told = f"ONNX Runtime gives no {missing}" if isinstance(missing, KeyError) else str(missing)
+        return ConvVerdict(definition.unit.node.name, definition.first_codes, reasons=(told,))
+
+
+def answer(chain: Chain, weights: Mapping[str, Array], image: Array) -> Array:
+    """Compute the output of a chain with numpy, NHWC."""
+    numbers = range(1, len(chain.conv) + 1)
+    filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
+    return reference(chain, image, filters, biases, weights)
+
+
+def nhwc(tensor: Array, shape: tuple[int, ...]) -> Array:
+    """Turn a tensor of the model, NCHW in any shape, into logical NHWC of this shape; uint16 is int16 in a chain."""
+    batch, rows, columns, channels = shape
+    made = np.ascontiguousarray(tensor.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1))
+    return (made.astype(np.int32) - HALF_OF_UINT16).astype(np.int16) if made.dtype == np.uint16 else made
+
+
+def in_model(values: Array, shape: tuple[int, ...], dtype: str = "") -> Array:
+    """Turn logical NHWC into a tensor of the model: NCHW, in its shape; int16 of a chain may be uint16."""
+    made = np.ascontiguousarray(values.transpose(0, 3, 1, 2)).reshape(shape)
+    is_moved = dtype == "uint16" and made.dtype == np.int16
+    return (made.astype(np.int32) + HALF_OF_UINT16).astype(np.uint16) if is_moved else made
+
+
+def _judged(
+    definition: Definition, alone: Chain, weights: Mapping[str, Array], found: Mapping[str, Array], whole: Whole
+) -> ConvVerdict:
+    unit = definition.unit
+    table = weights.get(f"{TABLE}1") if alone.conv[0].activation == TABLE and not definition.is_tabulated else None
+    at = unit.result if table is None else definition.first_codes
+    image, how = found[unit.source], _of_chain(unit, alone)
+    bounds = _of_sums(definition, alone, definition.bounds(image, how))
+    sums = _sums(alone, weights, nhwc(image, tuple(alone.input)))
+    own = _stored(definition, alone, weights, sums, bounds.exact.shape)
+    compared = [*_scaled(definition, alone, weights, sums)]
+    compared.append(Comparison.within("definition", own, _at(definition, bounds, at)))
+    if table is not None:
+        compared.append(_table(definition, table, alone.dtype))
+    if saturation() and unit.node.op == "QLinearConv":
+        return ConvVerdict(unit.node.name, at, tuple(compared), (saturation(),))
+    theirs = found[at]
+    if np.array_equal(theirs, own):
+        return ConvVerdict(unit.node.name, at, (*compared, Comparison("ONNX Runtime", own.size)))
+    wide = definition.bounds(image, replace(how, sums_floats=True))
+    wide = _at(definition, _of_sums(definition, alone, wide), at)
+    witness, fused = witnessed(own, theirs, wide), 0
+    if not witness.holds:
+        one_by_one = witnessed(own, whole.computed([at], {unit.source: image}, fuses=False)[at], wide)
+        witness, fused = (one_by_one, witness.differing) if one_by_one.holds else (witness, 0)
+    return ConvVerdict(unit.node.name, at, (*compared, witness), fused=fused)
+
+
+def witnessed(own: Array, theirs: Array, bounds: Bounds) -> Comparison:
+    """Compare numpy with ONNX Runtime; where they differ, and float32 can give both, the difference is rounding."""
+    proven = bounds.contain(theirs.astype(np.float64)) & bounds.contain(own.astype(np.float64))
+    return Comparison.of("ONNX Runtime", own, theirs, proven)
+
+
+def _sums(alone: Chain, weights: Mapping[str, Array], image: Array) -> Array:
+    """The sums of a chain of one conv, NHWC, the bias included."""
+    sums = convolution(alone.conv[0], image, weights["filter1"], alone.zero_point)
+    return sums + weights["bias1"] if "bias1" in weights else sums
+
+
+def _stored(
+    definition: Definition, alone: Chain, weights: Mapping[str, Array], sums: Array, shape: tuple[int, ...]
+) -> Array:
+    """What a conv by numpy makes of its sums before its table, in the model's shape.
+
+    Sums without a requantisation become the real numbers that they stand for.
+    """
+    conv, dtype = alone.conv[0], alone.output_dtype(0)
+    if not alone.is_integer:
+        return in_model(activated(sums, conv, of_conv(weights, 1).get(SLOPE)), shape)
+    of_result = definition.graph.type_of(definition.unit.result).dtype
+    if conv.requantize is None:
+        made = in_model(sums, shape)
+        return made if of_result == "int32" else made * definition.unit_of_sums().reshape(-1, *[1] * (made.ndim - 2))
+    looks_up = conv.activation == TABLE and not definition.is_tabulated
+    before = replace(conv, activation="none", table_zero_point=0) if looks_up else conv
+    return in_model(quantised(before, sums, dtype, of_conv(weights, 1)), shape, of_result)
+
+
+def _scaled(definition: Definition, alone: Chain, weights: Mapping[str, Array], sums: Array) -> Iterator[Comparison]:
+    """Compare scaled sums before they are rounded, within the range of their codes: no tie hides a difference there."""
+    by, steps = alone.conv[0].requantize, definition.steps
+    if by is None or steps is None or definition.is_tabulated:
+        return
+    first, last = by.codes(*INTEGER_RANGE[alone.dtype])
+    ends = first + 0.5, last - 0.5  # a clamp of the model may end beside a code
+    offset = HALF_OF_UINT16 if definition.graph.type_of(definition.unit.result).dtype == "uint16" else 0
+    made = np.clip(in_model(sums * _scales(by, weights) + by.zero_point, steps.exact.shape), *ends)
+    wanted = steps.every(lambda values: np.clip(values - offset, *ends))
+    is_same = wanted.contain(made) | _is_constant(definition.unit, _scales(by, weights), made.ndim)
+    yield Comparison.of("sums", np.where(is_same, wanted.exact, made), wanted.exact)
+
+
+def _is_constant(unit: Unit, scales: Array, axes: int) -> Array:
+    """Whether a channel is one code whatever it reads: its sums come to no half of a step, or are of its bias alone."""
+    factors = unit.weights.factors if isinstance(unit.weights, IntegerWeights) else None
+    is_one = scales * LARGEST_SUM < 0.5
+    return (is_one if factors is None else is_one | (factors == 0)).reshape(-1, *[1] * (axes - 2))
+
+
+def _scales(by: Requantize, weights: Mapping[str, Array]) -> Array:
+    """The scale from sums to steps of the result, one or one a channel."""
+    multiplier, shift = (np.asarray(weights.get(f"{name}1", getattr(by, name))) for name in ("multiplier", "shift"))
+    return np.ldexp(multiplier.astype(np.float64), shift - FRACTION_BITS)
+
+
+def _of_chain(unit: Unit, alone: Chain) -> Arithmetic:
+    """How a chain computes a conv beside its definition: what its import's notes say, and few binary places."""
+    by = alone.conv[0].requantize
+    if not alone.is_integer or by is None:
+        return Arithmetic(sums_floats=not alone.is_integer)
+    places = 2.0 ** -(by.fraction_bits + 1) if by.fraction_bits is not None else 0.0
+    return Arithmetic(sums_floats=False, more_steps=places + sum(each.off_steps or 0.0 for each in unit.inexact))
+
+
+def _of_sums(definition: Definition, alone: Chain, bounds: Bounds) -> Bounds:
+    """Bounds of real numbers that sums stand for, where a bias is rounded to a whole unit of them."""
+    if alone.conv[0].requantize is not None or not definition.unit.inexact:
+        return bounds
+    return bounds.moved(definition.unit_of_sums().reshape(-1, *[1] * (bounds.exact.ndim - 2)) / 2)
+
+
+def _at(definition: Definition, bounds: Bounds, tensor: str) -> Bounds:
+    """The bounds of a tensor: those of the first codes, or what the clamps behind make of them."""
+    return bounds if tensor == definition.first_codes else bounds.every(lambda codes: definition.curve(codes).exact)
+
+
+def _table(definition: Definition, table: Array, dtype: str) -> Comparison:
+    """Compare a table with the operators that it stands for, on all codes."""
+    low, high = INTEGER_RANGE[dtype]
+    codes = np.arange(low, high + 1).astype(dtype).reshape(1, 1, SIDE, SIDE)
+    return Comparison.within("table", looked_up(codes, table), definition.curve(codes))

@@ -8,7 +8,7 @@ import pytest
 from hexconv.analyze import Fit, vtcm_fit
 from hexconv.cli.app import exit_code
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.lower.vtcm import capacities_bytes, granules_bytes
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 

@@ -14,7 +14,7 @@ from hexconv.lower import lower_case
 from hexconv.lower.counting import counting_module
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
-from hexconv.spec.kernel import unstated
+from hexconv.spec.kernel_choice import unstated
 from tests.draws import LOWERED
 from tests.schedule.integer_chains import hvx_cases
 

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
-from hexconv.analyze.cache import DTYPE_BYTES
+from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.analyze.needed import macs_per_output
 from hexconv.compute import reference
 from hexconv.run.count import count

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import needed_work, planned_work
-from hexconv.analyze.cache import DTYPE_BYTES
+from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.search import Space, evaluate
 from hexconv.search.machine import rates
 from hexconv.spec import Chain, Plan

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hexconv.analyze.depthwise_packets import on_depthwise_tiles
+from hexconv.analyze.conv_packets import on_depthwise_tiles
 from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
-from hexconv.analyze.outside import rows_touched
-from hexconv.analyze.rows import planned_rows
-from hexconv.kernel.depthwise_words import variants
+from hexconv.analyze.row_nest import planned_rows
+from hexconv.analyze.traffic import rows_touched
+from hexconv.kernel.depthwise import variants
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.plans import drawn_plan
-from hexconv.sweep.scope import Scope
+from hexconv.sweep.random_case import drawn_plan
+from hexconv.sweep.random_chains import Scope
 from tests.draws import LOWERED
 from tests.strategies import Shrinking
 

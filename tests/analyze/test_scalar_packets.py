@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.analyze.conv_packets import SCALAR_PARTS
 from hexconv.analyze.nest_packets import nest_parts
-from hexconv.analyze.rows import planned_rows
-from hexconv.analyze.scalar_packets import SCALAR_PARTS
+from hexconv.analyze.row_nest import planned_rows
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.requantize import Rounding
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hexconv.analyze.rows import PlannedRows, planned_rows
-from hexconv.analyze.rows_of_chain import RowsOfChain
+from hexconv.analyze.row_nest import PlannedRows, planned_rows
+from hexconv.analyze.row_stripes import RowsOfChain
 from hexconv.analyze.stripe_counts import StripeCounts, stripe_counts
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from tests.draws import LOWERED

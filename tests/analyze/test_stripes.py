@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from hexconv.analyze.stripes import stripes
+from hexconv.report.page.case_view import stripes
 from hexconv.spec import Case
 from tests.strategies import cases
 

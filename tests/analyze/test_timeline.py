@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 
 from hexconv.analyze import Planned, cache_footprints, shared_allocations
-from hexconv.analyze.timeline import timeline_of
+from hexconv.report.plots.memory_plots import timeline_of
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.strategies import cases
 

@@ -10,8 +10,8 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.compute import chain_module
-from hexconv.lower import passes
-from hexconv.lower.activations import with_arithmetic
+from hexconv.lower import lowered
+from hexconv.lower.lowered import with_arithmetic
 from hexconv.schedule import stripe
 from hexconv.spec import Case
 
@@ -19,12 +19,12 @@ from hexconv.spec import Case
 def checked_module(case: Case) -> tvm.IRModule:
     """A case's loops over compacted caches of full rank, an assertion for every index before every store.
 
-    The clamps of `hexconv.lower.bounds` are left out: they would hide a guard that lets an index through.
+    The clamps of `hexconv.tir.guards` are left out: they would hide a guard that lets an index through.
     """
     scheduled = stripe(chain_module(case.chain), case.chain, case.plan)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "keep_inside", lambda func, _ranges: func)
-        unblocked = passes.unblock(passes.compact(scheduled.mod))
+        patch.setattr(lowered, "keep_inside", lambda func, _ranges: func)
+        unblocked = lowered.unblock(lowered.compact(scheduled.mod))
     return with_checks(with_arithmetic(without_queues(unblocked)))
 
 

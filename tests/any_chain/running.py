@@ -3,7 +3,7 @@
 import tvm
 
 from hexconv.run.host import Host
-from hexconv.run.runner import Array
+from hexconv.run.measurement import Array
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
 

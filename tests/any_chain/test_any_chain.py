@@ -6,11 +6,11 @@ from hypothesis import assume, given
 
 from hexconv.analyze import cache_usage, work_usage
 from hexconv.lower import annotated_tir, lower_case
-from hexconv.lower import poison as lower_poison
+from hexconv.run import poison
 from hexconv.run.count import count
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.any_chain.bounds import checked_module, with_checks
 from tests.any_chain.running import output_of
 from tests.draws import LOWERED, RUN
@@ -69,7 +69,7 @@ def test_the_result_depends_on_nothing_that_memory_held(case: Case) -> None:
     expected = output_of(case, lowered.unmerged).tobytes()
     assert output_of(case, lowered.module).tobytes() == expected  # and no kernel is kept of the other one
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lower_poison, "POISON_BITS", {8: 0x35, 16: 0x7BFF, 32: 0x7F7FFFFF, 64: 1 << 62})
+        patch.setattr(poison, "POISON_BITS", {8: 0x35, 16: 0x7BFF, 32: 0x7F7FFFFF, 64: 1 << 62})
         assert output_of(case, lowered.unmerged).tobytes() == expected
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import tvm
 
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import Unsupported
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.deep import DEEP, one_in
 
 HALVED = Requantize(multiplier=1 << 30, shift=-6)

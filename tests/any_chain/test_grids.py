@@ -6,7 +6,7 @@ import pytest
 
 from hexconv.analyze import cache_usage
 from hexconv.spec import Case
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.any_chain.grids import ancestor, case_of, sibling, square, unique, wide_chains, wide_single
 from tests.deep import one_in
 from tests.lowered import lower_case

@@ -10,7 +10,7 @@ from hexconv.analyze import cache_footprints, planned_work
 from hexconv.compute import reference
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.deep import one_in
 
 DEPTHWISE = Conv2d(out_channels=96, kernel=(3, 3), padding=1, groups=96, activation="relu6", bias=True)

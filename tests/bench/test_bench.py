@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from hexconv.analyze import needed_macs
-from hexconv.bench import halide, hexagon
-from hexconv.bench.halide.two_convs import packed
 from hexconv.errors import Unsupported
 from hexconv.lower import annotated_tir, lower_case
-from hexconv.report.digest import SUFFIX, digest_of
+from hexconv.report.listing import SUFFIX, digest_of
 from hexconv.spec import Case, Chain, Conv2d
+from reports import hvx
+from reports.halide import pipelines
+from reports.halide.two_convs import packed
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = sorted((SCHEDULES / "hvx").glob("*.toml"))
@@ -23,20 +24,20 @@ def test_halide_below_what_it_is_known_to_reach_is_no_fair_measurement() -> None
         {"case": "bad", "halide_published": 200.0, "halide_macs_per_packet": 195.9},
         {"case": "ours alone"},
     ]
-    assert [complaint.split(":")[0] for complaint in hexagon.unfair(rows)] == ["bad"]
+    assert [complaint.split(":")[0] for complaint in hvx.unfair(rows)] == ["bad"]
 
 
 def test_every_case_with_a_published_figure_has_a_schedule_and_schedules_serve_their_cases() -> None:
-    assert set(hexagon.PUBLISHED) <= set(halide.SCHEDULES)
-    for name, schedule in halide.SCHEDULES.items():
-        halide.check(Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain, schedule)
+    assert set(hvx.PUBLISHED) <= set(pipelines.SCHEDULES)
+    for name, schedule in pipelines.SCHEDULES.items():
+        pipelines.check(Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain, schedule)
 
 
 def test_what_the_peers_have_no_words_for_is_refused() -> None:
     chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4, bias=True),))
     for schedule, said in (("a-shift", "whole blocks"), ("depthwise", "depthwise"), ("first-layer", "7x7")):
         with pytest.raises(Unsupported, match=said):
-            halide.check(chain, halide.SCHEDULES[schedule])
+            pipelines.check(chain, pipelines.SCHEDULES[schedule])
 
 
 def test_a_filter_is_packed_four_channels_to_a_word() -> None:
@@ -49,8 +50,8 @@ def test_a_filter_is_packed_four_channels_to_a_word() -> None:
 @pytest.mark.simulator
 def test_halide_is_exact_and_at_its_best() -> None:
     pytest.importorskip("halide", reason="make bench installs it")
-    slots = halide.measured(Case.load(SCHEDULES / "hvx" / "a-shift.toml").chain, halide.SCHEDULES["a-shift"])
-    assert 134_217_728 / slots.packets >= hexagon.FAIR * hexagon.PUBLISHED["a-shift"]
+    slots = pipelines.measured(Case.load(SCHEDULES / "hvx" / "a-shift.toml").chain, pipelines.SCHEDULES["a-shift"])
+    assert 134_217_728 / slots.packets >= hvx.FAIR * hvx.PUBLISHED["a-shift"]
 
 
 @pytest.mark.simulator
@@ -61,16 +62,16 @@ def test_halide_is_exact_and_at_its_best() -> None:
 def test_halide_is_exact_for_single_convs(name: str, least: float) -> None:
     pytest.importorskip("halide", reason="make bench installs it")
     chain = Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain
-    slots = halide.measured(chain, halide.SCHEDULES[name], seed=1, builds=1)
+    slots = pipelines.measured(chain, pipelines.SCHEDULES[name], seed=1, builds=1)
     assert needed_macs(chain) / slots.packets >= least
 
 
 @pytest.mark.simulator
 def test_figures_of_a_kernel_that_differs_from_build_to_build_stay() -> None:
     """The ratio is that of our kernel as it is now."""
-    known = dict.fromkeys(hexagon.PEER, 1.0) | {"halide_issue_slots": 10.0}
-    row = hexagon.row(SCHEDULES / "hvx" / "depthwise-stride-2.toml", {"depthwise-stride-2": known})
-    assert {name: row[name] for name in hexagon.PEER} == known
+    known = dict.fromkeys(hvx.PEER, 1.0) | {"halide_issue_slots": 10.0}
+    row = hvx.row(SCHEDULES / "hvx" / "depthwise-stride-2.toml", {"depthwise-stride-2": known})
+    assert {name: row[name] for name in hvx.PEER} == known
     assert row["ratio"] == round(10 / row["issue_slots"], 3)
 
 

@@ -9,16 +9,13 @@ import onnxruntime
 import pandas as pd
 import pytest
 
-from hexconv.bench.board.account import ARCHITECTURES
-from hexconv.bench.board.fits import keeping, taps_of
-from hexconv.bench.board.moved import DEFINES_BYTES, accounts_of, rows
-from hexconv.bench.board.nets import NETS
-from hexconv.bench.board.picture import points
-from hexconv.bench.board.qdq import qdq_model
-from hexconv.bench.board.question import LIMITS_MIB
-from hexconv.bench.board.table import write_rows
 from hexconv.compute import reference
 from hexconv.run.tensors import filled_tensors
+from reports.board import LIMITS_MIB, NETS, write_rows
+from reports.bytes import DEFINES_BYTES, accounts_of, rows
+from reports.bytes_picture import points
+from reports.fits import keeping, taps_of
+from reports.qnn import ARCHITECTURES, qdq_model
 from tests.deep import one_in
 
 REPORTS = Path(__file__).parents[2] / "reports"

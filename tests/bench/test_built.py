@@ -10,14 +10,13 @@ import pandas as pd
 import pytest
 
 from hexconv.apart import Limits
-from hexconv.bench.adversarial import Called, Calls, Chain
-from hexconv.bench.built import HOST, Network, Seeds, main
-from hexconv.lower.hexagon import HexagonObject
-from hexconv.run.copies import CopyCounts
-from hexconv.run.runner import Counts, Measurement
+from hexconv.lower.hexagon_object import HexagonObject
+from hexconv.run.copy_engine import CopyCounts
+from hexconv.run.measurement import Counts, Measurement
 from hexconv.run.simulator.qemu import relabelled
 from hexconv.run.simulator.toolchain import probe_program
 from hexconv.sweep.journal import Journal
+from reports.built_networks import HOST, Called, Calls, Chain, Network, Seeds, main
 from tests.deep import DEEP
 
 COPIES = CopyCounts(moved_bytes=(), most_in_flight=(), sizes=(), pieces=3, pieces_2d=0, short_pieces=0)

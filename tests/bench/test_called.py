@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hexconv.bench.called import MOST_PERCENT, Row, main
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from reports.called import MOST_PERCENT, Row, main
 from tests.deep import DEEP
 
 BY = Requantize(multiplier=1 << 30, shift=-9)

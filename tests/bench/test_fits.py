@@ -6,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hexconv.bench.board.nets import NETS
-from hexconv.bench.board.question import LIMITS_MIB, MIB
+from reports.board import LIMITS_MIB, MIB, NETS
 
 TABLE = pd.read_csv(Path(__file__).parents[2] / "reports" / "fits.csv")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import hexconv
-from hexconv.bench import isa
-from hexconv.bench.forms import FORMS
-from hexconv.spec.kernel import unstated
+from hexconv.spec.kernel_choice import unstated
+from reports import isa
+from reports.isa import FORMS
 
 PAGE = (Path(hexconv.__file__).parent / "docs" / "reference" / "dtypes.md").read_text()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hexconv.bench.kept import keep
+from reports.kept import keep
 
 
 @dataclass(frozen=True)

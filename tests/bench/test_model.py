@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 
 from hexconv.analyze import needed_macs
-from hexconv.bench.model import (
+from hexconv.search import Space
+from hexconv.search.machine import rates
+from hexconv.spec import Chain, Conv2d, Plan, Requantize
+from reports.model import (
     FEWEST_MACS,
     FEWEST_PLANS,
     PLANS,
@@ -18,11 +21,8 @@ from hexconv.bench.model import (
     plans_of,
     random_chains,
 )
-from hexconv.bench.networks import NETWORKS, chains_of, small
-from hexconv.bench.rates import cases_of_hvx, cases_of_scalar_code
-from hexconv.search import Space
-from hexconv.search.machine import rates
-from hexconv.spec import Chain, Conv2d, Plan, Requantize
+from reports.network_shapes import NETWORKS, chains_of, small
+from reports.rates import cases_of_hvx, cases_of_scalar_code
 
 TABLE = Path(__file__).parents[2] / "reports" / "model.csv"
 CONV = Conv2d(out_channels=96, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-6))

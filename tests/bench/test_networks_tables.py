@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hexconv.bench import wild
+from reports import wild
 
 if sys.version_info >= (3, 11):
     import tomllib

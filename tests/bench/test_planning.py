@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from hexconv.bench import planning
-from hexconv.bench.board.nets import NETS
 from hexconv.search import Question, best_cuts
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from reports import planning
+from reports.board import NETS
 
 SMALL = Conv2d(out_channels=8, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30))
 CHAIN = Chain(input=(1, 16, 40, 8), dtype="uint8", output_layout="NHWC", conv=(SMALL, SMALL))

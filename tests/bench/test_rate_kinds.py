@@ -3,8 +3,8 @@
 from itertools import islice
 
 from hexconv.analyze import Planned
-from hexconv.bench.rate_kinds import depthwise_cases, few_channel_cases, scalar_cases
 from hexconv.kernel.depthwise import goes_down
+from reports.rate_cases import depthwise_cases, few_channel_cases, scalar_cases
 
 
 def test_tiles_of_depthwise_convs_go_down_by_turns() -> None:

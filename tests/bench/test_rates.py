@@ -7,9 +7,9 @@ import pytest
 
 from hexconv.analyze import Planned
 from hexconv.analyze.nest_packets import nest_parts
-from hexconv.bench.journaled import Runs
-from hexconv.bench.rates import stages_and_whole
 from hexconv.spec import Case
+from reports.kept import Runs
+from reports.rates import stages_and_whole
 
 CASE = Path(__file__).parents[2] / "schedules" / "hvx" / "double-stripes.toml"
 
@@ -34,7 +34,7 @@ def test_a_run_is_known_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     case = Case.load(CASE)
     with Runs.opened(tmp_path / "runs.journal") as runs:
         known = runs.of(case)
-        monkeypatch.setattr("hexconv.bench.journaled.run_case", None)  # a run would fail now
+        monkeypatch.setattr("reports.kept.run_case", None)  # a run would fail now
         assert runs.of(case) == known
         with pytest.raises(TypeError):
             runs.of(replace(case, plan=replace(case.plan, buffering="single")))

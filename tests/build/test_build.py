@@ -17,17 +17,16 @@ from hypothesis import assume, given
 import hexconv
 from hexconv.analyze import vtcm_fit
 from hexconv.build import Built, Loaded, build
-from hexconv.build.load import _Platform, posix
-from hexconv.build.simulated import simulated_chain
+from hexconv.build.called_library import _Platform, posix, simulated_chain
 from hexconv.compute import reference
 from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
-from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
 from tests.draws import RUN
 from tests.strategies import cases
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hexconv.build import Built, build
-from hexconv.build.simulated import simulated_chain
+from hexconv.build.called_library import simulated_chain
 from hexconv.errors import Unsupported
-from hexconv.lower import callable, lower_case
-from hexconv.lower.callable import MOST_QUEUES, callable_module
-from hexconv.run.copies import Copies
+from hexconv.lower import c_functions, lower_case
+from hexconv.lower.c_functions import MOST_QUEUES, callable_module
+from hexconv.run.copy_engine import Copies
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
@@ -128,7 +128,7 @@ def test_more_queues_than_a_platform_has_are_refused(monkeypatch: pytest.MonkeyP
     module = lower_case(case).module
     with pytest.raises(Unsupported, match=f"take {MOST_QUEUES + 1} queues, and platforms have {MOST_QUEUES}"):
         callable_module(module, "long")
-    monkeypatch.setattr(callable, "MOST_QUEUES", MOST_QUEUES + 1)
+    monkeypatch.setattr(c_functions, "MOST_QUEUES", MOST_QUEUES + 1)
     callable_module(module, "long")
 
 

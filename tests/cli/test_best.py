@@ -227,7 +227,7 @@ def test_a_figure_that_does_not_hold_is_told(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best_plan.cache_clear()
-    monkeypatch.setattr("hexconv.search.work.DTYPE_BYTES", {"int8": 2, "int32": 4})
+    monkeypatch.setattr("hexconv.search.grid_work.DTYPE_BYTES", {"int8": 2, "int32": 4})
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     assert not checked["traffic_agrees"]
@@ -238,7 +238,7 @@ def test_a_footprint_that_does_not_hold_is_told(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best_plan.cache_clear()
-    monkeypatch.setattr("hexconv.search.sizes.DTYPE_BYTES", {"int8": 2, "int32": 4})
+    monkeypatch.setattr("hexconv.search.block_grid.DTYPE_BYTES", {"int8": 2, "int32": 4})
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     assert not checked["footprint_agrees"]

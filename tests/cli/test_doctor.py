@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hexconv.cli.app import exit_code
-from hexconv.run import doctor
+from hexconv.run import machine_parts
 
 PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "onnxruntime", "altair"}
 
@@ -34,10 +34,10 @@ def test_a_missing_simulator_fails_and_is_named_with_its_command(
 
 def test_a_missing_package_is_missing_and_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    parts = {part.name: part for part in doctor.examine()}
+    parts = {part.name: part for part in machine_parts.examine()}
     assert not parts["zig"].present
     assert parts["zig"].install == "pip install ziglang"
-    assert not doctor.complete(list(parts.values()))
+    assert not machine_parts.complete(list(parts.values()))
 
 
 def test_plots_without_the_packages_that_draw_them_are_refused_in_a_line(
@@ -58,7 +58,7 @@ def test_plots_without_the_packages_that_draw_them_are_refused_in_a_line(
 @pytest.mark.parametrize("version", ["0.1.15", "0.1.15.post2", "0.2.0", "0.1.13"])
 def test_a_tvm_ffi_that_crashes_tensorize_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda _name: version)
-    ffi = next(part for part in doctor.examine() if part.name == "tvm-ffi")
+    ffi = next(part for part in machine_parts.examine() if part.name == "tvm-ffi")
     assert not ffi.present
     assert "tensorize" in ffi.problem
 
@@ -69,9 +69,9 @@ def test_a_cpu_whose_sums_may_saturate_in_onnx_runtime_is_named(
 ) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\n")
-    monkeypatch.setattr(doctor, "CPUINFO", cpuinfo)
+    monkeypatch.setattr(machine_parts, "CPUINFO", cpuinfo)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("importlib.metadata.version", lambda _name: "1.25.0")
-    part = next(part for part in doctor.examine() if part.name == "onnxruntime")
+    part = next(part for part in machine_parts.examine() if part.name == "onnxruntime")
     assert part.present
     assert ("no VNNI" in part.found) == doubted

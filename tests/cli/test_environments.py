@@ -21,7 +21,7 @@ from hexconv.cli.app import exit_code
 from hexconv.cli.cases import Batch, network_of
 from hexconv.cli.commands import COMMANDS
 from hexconv.model import ChainEntry, Manifest, NotTaken
-from hexconv.model.requantize import ROUNDING
+from hexconv.model.multipliers import ROUNDING
 
 GOOD = "[chain]\ninput = [1, 8, 8, 4]\ndtype = 'uint8'\n[[chain.conv]]\nout_channels = 2\n[plan]\n"
 HUGE = GOOD.replace("[plan]", "kernel = 1000\npadding = 1000\n[plan]")

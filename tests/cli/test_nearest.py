@@ -6,7 +6,7 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.errors import did_you_mean
-from hexconv.layout.mace.kinds import KINDS
+from hexconv.layout.mace import KINDS
 from hexconv.layout.onednn.tags import COMMON, FormatTag
 
 CHAIN = "[chain]\ninput = [1, 8, 8, 4]\n{chain}\n[[chain.conv]]\nout_channels = 2\n{conv}\n[plan]\n{plan}\n"

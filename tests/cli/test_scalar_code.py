@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from hexconv.cli.app import exit_code
-from hexconv.spec.kernel import HVX_MACS_PER_PACKET, OF_FLOAT16, SCALAR_MACS_PER_PACKET
+from hexconv.spec.kernel_choice import HVX_MACS_PER_PACKET, OF_FLOAT16, SCALAR_MACS_PER_PACKET
 from tests.model.builder import Builder
 
 FALLS = {

@@ -6,8 +6,8 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.spec import Case
+from hexconv.sweep.judging import Verdict
 from hexconv.sweep.random_case import random_case
-from hexconv.sweep.verdict import Verdict
 
 
 @pytest.mark.simulator
@@ -28,7 +28,7 @@ def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:
 
 @pytest.fixture
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    import hexconv.cli.sweep_random as command
+    import hexconv.cli.sweep_cases as command
 
     monkeypatch.setattr(command, "judge_all", outcome_by_index)
 

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from hexconv.cli.app import exit_code
-from hexconv.sweep.grid import Grid
-from hexconv.sweep.request import requests
-from hexconv.sweep.rows import GOOD
+from hexconv.sweep.grid_file import Grid
+from hexconv.sweep.journal import requests
+from hexconv.sweep.survey import GOOD
 
 GRID = """
 targets = ["cache", "llvm"]

@@ -5,8 +5,8 @@ import pytest
 import tvm
 from tvm import tirx
 
-from hexconv.compute.activations import CALLED, FUNCTIONS
-from hexconv.lower.activations import with_arithmetic
+from hexconv.compute.activation_code import CALLED, FUNCTIONS
+from hexconv.lower.lowered import with_arithmetic
 from hexconv.run.host import TARGET
 from hexconv.spec import Conv2d
 from hexconv.spec.activations import CLAMPS, CURVES

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.tensors import Tensors, packed_arguments, random_tensors
 from hexconv.spec import Chain, Conv2d
+from hexconv.spec.case import with_limits
 from hexconv.spec.dtypes import Dtype
-from hexconv.spec.room import bias_limit
-from hexconv.spec.weights import with_limits
+from hexconv.spec.ranges import bias_limit
 
 
 def chain(dtype: Dtype, filter_dtype: Dtype, channels: int, filter_l1: int | None = None, zero_point: int = 0) -> Chain:

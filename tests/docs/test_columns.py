@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from hexconv.bench.columns import TABLES, columns_page
 from hexconv.cli.app import exit_code
 from hexconv.report.keys import COMMANDS, keys_of
 from hexconv.spec import Plan
+from reports.columns import TABLES, columns_page
 from tests.deep import one_in
 from tests.docs.console import inside
 

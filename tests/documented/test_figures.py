@@ -9,7 +9,7 @@ import pytest
 from hexconv.analyze import cache_usage
 from hexconv.cli.app import exit_code
 from hexconv.spec import Case
-from hexconv.spec.toml import to_toml
+from hexconv.spec.case import to_toml
 from tests.lowered import lower_case
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"

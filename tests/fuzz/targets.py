@@ -17,14 +17,14 @@ from pathlib import Path
 from hexconv.analyze import needed_work, planned_work, vtcm_fit
 from hexconv.analyze.planned import cache_footprints, shared_allocations
 from hexconv.cli.app import exit_code
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
 from hexconv.layout.catalog import Placement, find
 from hexconv.model import MANIFEST, Manifest, import_model, write_network
 from hexconv.run.given import bounded, given
 from hexconv.spec import Case, Chain, Conv2d
-from hexconv.sweep.grid import Grid
-from hexconv.sweep.request import requests
+from hexconv.sweep.grid_file import Grid
+from hexconv.sweep.journal import requests
 
 LONGEST_LINE = 4000
 LONGEST_SECONDS = 10

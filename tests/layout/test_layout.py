@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hexconv.errors import InputError, Unsupported
 from hexconv.layout import Axis, Digit, Layout, Output, packed
-from hexconv.layout.dense import dense
+from hexconv.layout.packed import dense
 
 from .laws import check_all, check_inverse, check_round_trip
 

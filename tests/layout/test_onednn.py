@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.layout.onednn import DescriptorError, FormatTag, MemoryDesc
-from hexconv.layout.onednn.memory import read, reorder, write
+from hexconv.layout.onednn.memory_object import read, reorder, write
 from hexconv.layout.onednn.tags import canonical
 
 from .laws import check_all, check_reorder

@@ -9,13 +9,13 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.errors import RunFailed
-from hexconv.lower import Lowered, lower_case, overlap, queues, slots
+from hexconv.lower import Lowered, lower_case, overlap, queues
 from hexconv.lower.buffers import cache_name
 from hexconv.lower.copies import Copy
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
-from hexconv.run.runner import Runner
+from hexconv.run.measurement import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 
@@ -74,7 +74,7 @@ def _with_wait(lowered: Lowered, number: int, changed: Callable[[tirx.Evaluate],
 def doubled(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The caches of a case that have two slots."""
     found: list[str] = []
-    real = slots.with_slots
+    real = overlap.with_slots
 
     def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
         kept = list(copies)
@@ -89,14 +89,14 @@ def doubled(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def with_one_slot(case: Case, cache: str, monkeypatch: pytest.MonkeyPatch) -> Lowered:
     """A case one of whose caches uses the first of its two slots in every step."""
-    real, at_step = slots.with_slots, overlap._at
+    real, at_step = overlap.with_slots, overlap._at
     first = tirx.const(0, "int32")
 
     def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
         kept = list(copies)
         body = real(body, [copy for copy in kept if cache_name(copy.cache) != cache])
         with monkeypatch.context() as one_slot:
-            one_slot.setattr(slots, "slot_of", lambda _step: first)
+            one_slot.setattr(overlap, "slot_of", lambda _step: first)
             return real(body, [copy for copy in kept if cache_name(copy.cache) == cache])
 
     def at(copy: Copy, statement: tirx.Stmt, values: Sequence[tirx.Expr], slot: tirx.Expr) -> tirx.Stmt:

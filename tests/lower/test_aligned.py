@@ -3,7 +3,7 @@
 import pytest
 
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
 BACK = Requantize(multiplier=1 << 20, shift=-4)

@@ -7,9 +7,9 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.errors import HexconvWarning
 from hexconv.lower import lower_case, object_file
-from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.lower.hexagon_target import hexagon_target
-from hexconv.lower.packets.assembled import Refused, assembled
+from hexconv.lower.object_file import Refused, assembled
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
 CASE = """

@@ -9,13 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, work_usage
-from hexconv.analyze.rows import planned_rows
-from hexconv.analyze.rows_footprint import rows_footprints
-from hexconv.kernel import Forms, forms_of
+from hexconv.analyze.row_footprint import rows_footprints
+from hexconv.analyze.row_nest import planned_rows
+from hexconv.kernel import Forms, channel_blocks, forms_of
+from hexconv.kernel.channel_blocks import Lies, chosen_blocks
 from hexconv.kernel.forms import logical
-from hexconv.kernel.hvx import blocks
-from hexconv.kernel.hvx.blocks import Lies, chosen_blocks
-from hexconv.kernel.hvx.rows import rows_forms
+from hexconv.kernel.row_forms import rows_forms
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.count import count
@@ -23,9 +22,8 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.few_channels import few_channels
-from hexconv.sweep.plans import drawn_plan
-from hexconv.sweep.scope import Kind
+from hexconv.sweep.random_case import drawn_plan
+from hexconv.sweep.random_chains import Kind, few_channels
 from tests.deep import one_in
 from tests.draws import LOWERED, RUN
 from tests.strategies import SMALL, Shrinking
@@ -191,7 +189,7 @@ def test_blocks_of_32_would_take_more_bytes(monkeypatch: pytest.MonkeyPatch) -> 
 
     narrow = rows_forms(of_chain, 1, True, ("hvx",) * 3)
     rows_forms.cache_clear()
-    monkeypatch.setattr(blocks, "_narrow", lambda *_: [])
+    monkeypatch.setattr(channel_blocks, "_narrow", lambda *_: [])
     wide = rows_forms(of_chain, 1, True, ("hvx",) * 3)
     rows_forms.cache_clear()
     assert wide.channel_units == (1, 32, 32, 32)
@@ -237,7 +235,7 @@ def test_blocks_are_those_of_the_fewest_packets_then_bytes(
         packets = 0.0
         for index, between in enumerate(pairwise(lies)):
             rows = tensor_extents(one)[index + 1].logical_rows
-            packets += rows * blocks._packets(one, index, *between, True, k_split)  # pyright: ignore[reportPrivateUsage]
+            packets += rows * channel_blocks._packets(one, index, *between, True, k_split)  # pyright: ignore[reportPrivateUsage]
         return packets, sum(each.row_bytes for each in lies[1:])
 
     assert cost(chosen_blocks(one, wide, served, k_split)) == pytest.approx(min(map(cost, ways)))
@@ -245,8 +243,8 @@ def test_blocks_are_those_of_the_fewest_packets_then_bytes(
 
 def _narrower(one: Chain, tensor: int, wide: Lies) -> list[Lies]:
     """The narrow blocks of an intermediate."""
-    narrow = blocks._narrow  # pyright: ignore[reportPrivateUsage]
-    units = blocks.NARROW_UNITS if 0 < tensor < len(one.conv) else ()
+    narrow = channel_blocks._narrow  # pyright: ignore[reportPrivateUsage]
+    units = channel_blocks.NARROW_UNITS if 0 < tensor < len(one.conv) else ()
     return [lies for unit in units for lies in narrow(one, tensor, wide, unit)]
 
 

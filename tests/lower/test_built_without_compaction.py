@@ -7,8 +7,8 @@ import pytest
 import tvm
 from tvm.ir.instrument import PassTimingInstrument
 
-from hexconv.lower import hexagon, lower_case
-from hexconv.lower.passes import without_compaction
+from hexconv.lower import hexagon_object, lower_case
+from hexconv.lower.lowered import without_compaction
 from hexconv.run.host import TARGET
 from hexconv.spec import Case
 from tests.deep import one_in
@@ -21,9 +21,9 @@ SCHEDULES = Path(__file__).parents[2] / "schedules"
 )
 def test_workspaces_are_the_same_with_compaction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = lower_case(Case.load(SCHEDULES / f"{name}.toml")).module
-    without = hexagon.compile_for_hexagon(module, "v68")
-    monkeypatch.setattr(hexagon, "without_compaction", lambda **_how: nullcontext())
-    compacted = hexagon.compile_for_hexagon(module, "v68")
+    without = hexagon_object.compile_for_hexagon(module, "v68")
+    monkeypatch.setattr(hexagon_object, "without_compaction", lambda **_how: nullcontext())
+    compacted = hexagon_object.compile_for_hexagon(module, "v68")
     assert without.heap_bytes + without.vtcm_bytes
     assert (without.heap_bytes, without.vtcm_bytes) == (compacted.heap_bytes, compacted.vtcm_bytes)
 

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_footprints
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import Unsupported
 from hexconv.lower import lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents

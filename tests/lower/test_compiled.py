@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import hexconv.lower.compiled as compiled
+import hexconv.lower.c_functions as compiled
 from hexconv.lower import lower_case
-from hexconv.lower.callable import callable_module
+from hexconv.lower.c_functions import callable_module
 from hexconv.lower.hexagon_target import WAYS
 from hexconv.spec import Case
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import cache_usage, work_usage
-from hexconv.analyze.rows import planned_rows
-from hexconv.kernel.hvx.dense import DenseRows, tile_pixels
+from hexconv.analyze.row_nest import planned_rows
+from hexconv.kernel.dense import DenseRows, tile_pixels
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case

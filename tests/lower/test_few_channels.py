@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hexconv.analyze.rows import planned_rows
-from hexconv.kernel.hvx.tiles import multiplied_words
+from hexconv.analyze.row_nest import planned_rows
+from hexconv.kernel.tiles import multiplied_words
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
-from hexconv.lower.packets.instruction import packet
-from hexconv.lower.packets.issue import stall
+from hexconv.lower.assembly import packet
+from hexconv.lower.fewer_stalls import with_fewer_stalls
+from hexconv.lower.stalls import stall
 
 ARCH, VECTOR_BYTES, TRIPS = "v68", 128, 3
 VECTORS, SUMS = range(4), range(10, 14)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tvm.target import Target, codegen
 
-from hexconv.lower.host import host_target, missing
+from hexconv.lower.host_code import host_target, missing
 
 CPUINFO = Path("/proc/cpuinfo")
 NAMES = {"avx2": "avx2", "avx512f": "avx512f", "avx512bw": "avx512bw", "avx512vnni": "avx512_vnni", "gfni": "gfni"}

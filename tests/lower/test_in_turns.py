@@ -13,7 +13,7 @@ from hexconv.analyze import cache_usage
 from hexconv.analyze.planned import Planned
 from hexconv.lower import Lowered, lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.draws import SAME_LOWERED, drawn
 from tests.strategies import cases
 

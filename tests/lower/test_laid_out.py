@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.narrowing import FixedPoint, narrowing

@@ -14,11 +14,11 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 
 from hexconv.kernel import forms_of
-from hexconv.kernel.depthwise_words import moved_words, taps_of, variants
-from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
+from hexconv.kernel.depthwise import moved_words, taps_of, variants
+from hexconv.kernel.lanes import dense_rows, pixel_lanes
 from hexconv.lower import lower_case
 from hexconv.lower.buffers import held_by, is_register
-from hexconv.lower.meaning import PRODUCTS_OF_LANE, _intrinsic
+from hexconv.lower.counting import PRODUCTS_OF_LANE, _intrinsic
 from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import INTEGER_RANGE

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.lower.encodable import NoLowRegister, with_loops_in_reach, with_low_registers
 from hexconv.lower.hexagon_target import hexagon_target
-from hexconv.lower.packets.assembled import Refused, assembled
-from hexconv.lower.packets.far_loops import with_loops_in_reach
-from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
+from hexconv.lower.object_file import Refused, assembled
 from tests.deep import one_in
 
 AMOUNTS = (

@@ -13,22 +13,22 @@ from hexconv.analyze import work_usage
 from hexconv.compute import chain_module, reference
 from hexconv.errors import RunFailed
 from hexconv.kernel import output_layout
-from hexconv.lower import lower_case, passes, queues
+from hexconv.lower import lower_case, lowered, queues
+from hexconv.lower.buffers import drop_annotations
 from hexconv.lower.copies import part_of
-from hexconv.lower.names import drop_annotations
-from hexconv.lower.transfers import start_copies
+from hexconv.lower.copy_code import start_copies
 from hexconv.run.check import check
-from hexconv.run.copies import MOMENTS, Copies
+from hexconv.run.copy_engine import MOMENTS, Copies
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
-from hexconv.run.runner import Array
+from hexconv.run.measurement import Array
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
-from hexconv.schedule.parts import WRITE_BACK, convolution
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.verdict import miscounts
+from hexconv.sweep.judging import miscounts
+from hexconv.tir.parts import WRITE_BACK, convolution
 from tests.deep import one_in
 from tests.lower import mutants
 
@@ -197,11 +197,11 @@ def with_asynchronous_write_back(case: Case, share: bool) -> tvm.IRModule:
             return tirx.SeqStmt([queues.start_group(3), loop, queues.end_group(3)])
         return tirx.SeqStmt([queues.wait(3, 0), loop]) if part == convolution(2) else loop
 
-    shaped = passes.unblock(passes.compact(stripe(chain_module(case.chain), case.chain, case.plan).mod))
+    shaped = lowered.unblock(lowered.compact(stripe(chain_module(case.chain), case.chain, case.plan).mod))
     body = tvm_ffi.structural_map(shaped["main"].body, (tirx.For, change))
     steps = [*(body.seq if isinstance(body, tirx.SeqStmt) else [body]), queues.wait(3, 0)]
-    flat = passes.flatten(tvm.IRModule({"main": shaped["main"].with_body(tirx.SeqStmt(steps))}))
-    return drop_annotations(start_copies(passes.merge(flat) if share else with_caches_outside(flat)))
+    flat = lowered.flatten(tvm.IRModule({"main": shaped["main"].with_body(tirx.SeqStmt(steps))}))
+    return drop_annotations(start_copies(lowered.merge(flat) if share else with_caches_outside(flat)))
 
 
 def with_caches_outside(module: tvm.IRModule) -> tvm.IRModule:

@@ -4,10 +4,9 @@ import itertools
 
 import pytest
 
-from hexconv.lower.packets.instruction import Packet, instruction, packet
-from hexconv.lower.packets.issue import RULES, stall
-from hexconv.lower.packets.listing import Line
-from hexconv.lower.packets.room import has_room
+from hexconv.lower.assembly import Line, Packet, instruction, packet
+from hexconv.lower.fewer_stalls import has_room
+from hexconv.lower.stalls import RULES, stall
 
 MANUAL = (
     ("v8.w = vadd(v0.w,v0.w)", False),

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import work_usage
-from hexconv.analyze.rows import planned_rows
-from hexconv.kernel.hvx.pixels import PixelLanes
+from hexconv.analyze.row_nest import planned_rows
+from hexconv.kernel.pixels import PixelLanes
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tvm import tirx
 from tvm.ir import TensorLoad
 
-from hexconv.lower.repeated import repeated
+from hexconv.lower.counting import repeated
 
 COUNTS = 3
 STATE = COUNTS - 1

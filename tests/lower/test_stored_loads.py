@@ -3,7 +3,7 @@
 import pytest
 
 from hexconv.lower import lower_case
-from hexconv.lower.packets.stored_loads import without_stored_loads
+from hexconv.lower.encodable import without_stored_loads
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case

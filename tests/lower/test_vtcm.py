@@ -10,7 +10,7 @@ from tvm import te, tirx
 from tvm.target import Target
 
 from hexconv.errors import InputError
-from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.lower.vtcm import (
     GRANULE_BYTES,
     SCOPE,

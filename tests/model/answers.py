@@ -8,7 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 from hexconv.compute import reference
 from hexconv.model import Imported, import_model
-from hexconv.model.unit import Unit
+from hexconv.model.conv_unit import Unit
 
 Tensors = dict[str, np.ndarray]
 

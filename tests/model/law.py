@@ -13,11 +13,11 @@ from onnx.reference.op_run import OpRun
 from hexconv.compute import magnitude, reference
 from hexconv.compute.reference import of_conv
 from hexconv.model import Imported, import_model, write_network
-from hexconv.model.unit import Unit
+from hexconv.model.conv_unit import Unit
 from hexconv.spec import Case, Chain
 from hexconv.spec.activations import TABLE
+from hexconv.spec.case import with_limits
 from hexconv.spec.vectors import looked_up
-from hexconv.spec.weights import with_limits
 from tests.model.answers import nhwc
 from tests.model.drawn import Drawn
 

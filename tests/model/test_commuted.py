@@ -8,7 +8,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from hexconv.model import Imported
-from hexconv.model.load import load_model
+from hexconv.model.onnx_file import load_model
 from tests.model.answers import integer_errors, saved
 from tests.model.quantised import Quantised
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hexconv.model import Imported
 from hexconv.spec import choose_kernels
+from hexconv.spec.case import beyond_int32, largest_sum
 from hexconv.spec.dtypes import LARGEST_INT32
-from hexconv.spec.weights import beyond_int32, largest_sum
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.model.answers import integer_errors, saved
 from tests.model.quantised import Quantised
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from hexconv.model.load import load_model
+from hexconv.model.onnx_file import load_model
 from tests.model.answers import nhwc, saved, unit_answer
 from tests.model.drawn_qdq import DrawnQdq, draw_qdq
 

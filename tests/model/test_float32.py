@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.compute.reference import requantized
-from hexconv.model.float32 import FLOAT32_ERROR, PLACES, near_halves
-from hexconv.model.requantize import requantize
+from hexconv.model.multipliers import FLOAT32_ERROR, PLACES, near_halves, requantize
 from hexconv.spec import Requantize
 from hexconv.spec.requantize import FRACTION_BITS
 from tests.model.answers import saved

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from hexconv.model.activation import PLACES, _named
+from hexconv.model.floating import PLACES, _named
 from hexconv.spec import Conv2d
 from hexconv.spec.activations import CURVES
 from hexconv.spec.curves import activated

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from hexconv.model import Imported, import_model
-from hexconv.model.fold import fold
+from hexconv.model.constants import fold
 from hexconv.model.granularity import spread
 from hexconv.model.refused import Refused
 from tests.model.answers import unit_answer

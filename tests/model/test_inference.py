@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from hexconv.cli.app import exit_code
 from hexconv.model import import_model
-from hexconv.model.inference import inferred
+from hexconv.model.onnx_file import inferred
 from tests.model.answers import chain_errors, integer_errors, saved
 from tests.model.builder import Builder
 from tests.model.quantised import Quantised

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.model.answers import chain_answer, integer_errors, nhwc, saved, tensors_of
 from tests.model.quantised import Quantised
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.compute.reference import requantized
+from hexconv.model.multipliers import Scaled, requantize
 from hexconv.model.refused import Refused
-from hexconv.model.requantize import Scaled, requantize
 from hexconv.spec.vectors import odd_parts
 
 SCALES = st.floats(2**-31, 2**29, allow_nan=False, width=32)

@@ -20,8 +20,8 @@ from onnx.reference import ReferenceEvaluator
 from hexconv.errors import Unsupported
 from hexconv.model import import_model
 from hexconv.network.answer import answer
-from hexconv.network.library import Wanted, read_network
-from hexconv.network.step import Operation, moved_bytes
+from hexconv.network.built_network import Wanted, read_network
+from hexconv.network.program_steps import Operation, moved_bytes
 from tests.draws import LOWERED
 from tests.verify.networks import IMAGE, Network
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hexconv.build import build
 from hexconv.lower import lower_case
 from hexconv.network import Wanted
+from hexconv.network.built_network import compiled_network, read_network, write_compiled
 from hexconv.network.compiled import Compiled
-from hexconv.network.library import compiled_network, read_network, write_compiled
-from hexconv.network.step import Program
+from hexconv.network.program_steps import Program
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.build.c_tokens import Renaming, tokens_of_c, words_of_make
@@ -47,9 +47,14 @@ lowered = cache(lower_case)
 @pytest.fixture(autouse=True)
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are all that is looked at: nothing is compiled, and one chain is lowered once."""
-    for place in ("build.chain.compiled", "build.chain.linked", "build.library.archived", "network.library.archived"):
+    for place in (
+        "build.built_chain.compiled",
+        "build.built_chain.linked",
+        "build.library.archived",
+        "network.built_network.archived",
+    ):
         monkeypatch.setattr(f"hexconv.{place}", lambda *_: b"")
-    place = "hexconv.build.chain.lower_case"
+    place = "hexconv.build.built_chain.lower_case"
     monkeypatch.setattr(place, lambda case: lowered(replace(case, name="any", documented=())))
 
 

@@ -16,14 +16,14 @@ import pytest
 from onnx import TensorProto, helper
 
 import hexconv
-from hexconv.build.load import aligned_bytes, call, pointer
+from hexconv.build.called_library import aligned_bytes, call, pointer
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError, Unsupported
 from hexconv.network import BuiltNetwork, Wanted, build_network
-from hexconv.network.arena import arena_of, lives_of
-from hexconv.network.library import read_network
-from hexconv.network.simulated import network_object, simulated_network
-from hexconv.run.copies import Copies
+from hexconv.network.built_network import read_network
+from hexconv.network.called_network import network_object, simulated_network
+from hexconv.network.compiled import arena_of, lives_of
+from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
 from tests.build.test_build import (
     COPY_START,

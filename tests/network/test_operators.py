@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from hexconv.errors import Unsupported
 from hexconv.network.answer import answer
-from hexconv.network.library import Wanted, read_network
+from hexconv.network.built_network import Wanted, read_network
 from tests.model.quantised import Quantised
 from tests.network.models import EXACT, OPERATORS, SHAPE, OneOperator, saved
 

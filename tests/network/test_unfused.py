@@ -10,8 +10,8 @@ from hexconv.model import Manifest, import_model, write_network
 from hexconv.model.manifest import OperatorEntry
 from hexconv.model.unfused import unfused_lines
 from hexconv.network import Wanted
-from hexconv.network.library import read_network
-from hexconv.network.step import Operation, moved_bytes
+from hexconv.network.built_network import read_network
+from hexconv.network.program_steps import Operation, moved_bytes
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Question, plan_all
 from tests.network.models import OPERATORS, OneOperator, saved

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hexconv.layout.onednn import FormatTag, Memory, MemoryDesc
-from hexconv.layout.onednn.memory import write
-from hexconv.layout.onednn.memory_object import NUMPY
+from hexconv.layout.onednn.memory_object import NUMPY, write
 
 from ..layout.onednn_cases import build, fields, ours, random_case, tag_case
 from . import onednn as library

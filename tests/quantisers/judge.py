@@ -18,8 +18,8 @@ from hexconv.compute import reference
 from hexconv.compute.reference import of_conv
 from hexconv.errors import HexconvError
 from hexconv.model import Imported, import_model, write_network
-from hexconv.model.load import load_model
-from hexconv.model.unit import Unit
+from hexconv.model.conv_unit import Unit
+from hexconv.model.onnx_file import load_model
 from hexconv.run.given import bounded, given
 from hexconv.spec import Case, choose_kernels
 from tests.model.drawn import Drawn

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hexconv.report.listing import header_of
-from hexconv.report.page.code import listing_html
+from hexconv.report.page.case_view import listing_html
 from tests.report.document import Document, Element
 
 LISTINGS = sorted((Path(__file__).parents[2] / "schedules").glob("*.tir"))

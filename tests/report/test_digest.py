@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hexconv.cli.app import exit_code
-from hexconv.report.digest import digest_of
+from hexconv.report.listing import digest_of
 
 LISTING = Path(__file__).parents[2] / "schedules" / "hvx" / "b-shift.tir"
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hexconv.lower import lower_case
-from hexconv.report.page.hot import hot_views
+from hexconv.report.page.case_view import hot_views
 from hexconv.report.page.limit import limit_words, reached, shares
 from hexconv.report.plots import roofline_plot, timeline_plot
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.profile import Profile, profile
 from hexconv.spec import Case, Plan
 

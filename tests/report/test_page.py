@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from hexconv.cli.app import exit_code
-from hexconv.report.costs import own_cost
+from hexconv.report.costs import measured_splits, own_cost, read_sweeps
 from hexconv.report.page import Page, anchor
-from hexconv.report.page.answer import Answer, Known
+from hexconv.report.page.worst_cases import Answer, Known
 from hexconv.report.plots import Plot, split_plots, vtcm_plot
-from hexconv.report.plots.dark import DARK
-from hexconv.report.plots.theme import INK, PAPER
-from hexconv.report.sweeps import measured_splits, read_sweeps
+from hexconv.report.plots.plot import DARK, INK, PAPER
 from hexconv.report.tables import Rate
 from hexconv.spec import Case
 from tests.report.document import Document, Element
@@ -138,7 +136,7 @@ def test_every_colour_has_a_dark_twin_on_which_text_is_legible(root: Element) ->
 
 def _marks() -> set[str]:
     """Colours that no text stands on: dots, lines, rings."""
-    from hexconv.report.plots.theme import BAR, FAINT, MARK, PEER
+    from hexconv.report.plots.plot import BAR, FAINT, MARK, PEER
 
     return {BAR, PEER, MARK, FAINT}
 

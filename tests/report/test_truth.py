@@ -15,15 +15,14 @@ from hexconv.analyze import planned_work, vtcm_fit
 from hexconv.analyze.planned import Planned
 from hexconv.cli.app import exit_code
 from hexconv.report.costs import own_cost
-from hexconv.report.page.answer import Answer, Known
-from hexconv.report.page.stripes import stripes_view
+from hexconv.report.page.case_view import stripes_view
+from hexconv.report.page.worst_cases import Answer, Known
 from hexconv.report.plots import Plot, front_plot, packets_plot, split_plots, vtcm_plot
-from hexconv.report.plots.dark import DARK
-from hexconv.report.plots.theme import ROLE_COLOURS
+from hexconv.report.plots.plot import DARK, ROLE_COLOURS
 from hexconv.report.tables import Rate
-from hexconv.report.units import in_bytes, share, times
+from hexconv.report.words import in_bytes, share, times
 from hexconv.spec import Case
-from hexconv.spec.roles import BUFFER_ROLES
+from hexconv.spec.places import BUFFER_ROLES
 from tests.browser.conftest import CHAIN, MANIFEST
 from tests.draws import LOWERED, RUN
 from tests.report.document import Document, Element

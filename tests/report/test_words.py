@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from hexconv.report.plots.front import front_plot
+from hexconv.report.plots.cost_plots import front_plot
 from hexconv.report.words import plan_name, plan_words
 from hexconv.search.space import combinations
 from hexconv.spec import Case, Chain, Conv2d, Plan

@@ -7,9 +7,9 @@ import pytest
 import tvm
 
 from hexconv.errors import RunFailed
-from hexconv.run.copies import MOMENTS, Copies, CopyCounts, Moment
+from hexconv.run.copy_engine import MOMENTS, Copies, CopyCounts, Moment
 from hexconv.run.host import Host
-from hexconv.run.runner import Measurement
+from hexconv.run.measurement import Measurement
 from hexconv.run.simulator.runner import Simulator
 
 INPUT = np.linspace(1, 1.5, 256, dtype=np.float32)

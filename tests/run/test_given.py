@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from hexconv.cli.app import exit_code
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.compute.reference import convolution
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.given import bounded

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Requantize
 from hexconv.spec.dtypes import Dtype

@@ -11,9 +11,9 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower import lower_case, queues
-from hexconv.lower.hvx import vector
-from hexconv.schedule.block import REGISTER
+from hexconv.lower.hvx import instructions
 from hexconv.spec import Case
+from hexconv.tir.statements import REGISTER
 
 NO_ACCESS = (tirx.AllocBuffer, tirx.DeclBuffer, tirx.Evaluate)
 """Statements that take memory, name it, or call what has no index."""
@@ -25,7 +25,7 @@ def indices_outside(case: Case) -> int:
     """How many times an index of a case's kernel leaves its buffer in one run."""
     found = tirx.decl_buffer((1,), "int64", "outside")
     checks = _Checks(found)
-    statements = checks.of(vector.revealed(lower_case(case).unmerged["main"].body))
+    statements = checks.of(instructions.revealed(lower_case(case).unmerged["main"].body))
     assert checks.accesses, "a kernel that touches no memory is no kernel"
     main = tirx.PrimFunc([found], _one(statements)).with_attr("global_symbol", "main")
     built = tvm.compile(tvm.IRModule({"main": main}), target="llvm")

@@ -11,7 +11,7 @@ HALFWORDS = (-(2**15), 2**15 - 1)
 
 
 def words(sums: Array, how: Shifts | FixedPoint) -> dict[str, Array]:
-    """What sums, the offset with them, become before they are halfwords, by the names of `hexconv.spec.sums`."""
+    """What sums, the offset with them, become before they are halfwords, by the names of `hexconv.spec.ranges`."""
     if how.halves:
         sums = sums - ((sums & how.halves.mask) == how.halves.half)
     if isinstance(how, Shifts):

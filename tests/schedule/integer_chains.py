@@ -7,7 +7,7 @@ from typing import Literal
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hexconv.compute.limits import check_supported
+from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError, InputError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.dtypes import ZERO_POINTS

@@ -1,7 +1,7 @@
 """How drawn cases of HVX kernels are judged."""
 
 from hexconv.spec import Case
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 
 
 def check_on_hvx(case: Case) -> None:

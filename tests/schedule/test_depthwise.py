@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import planned_work
-from hexconv.kernel.depthwise import columns_read, goes_down
-from hexconv.kernel.depthwise_words import taps_of, tile_uses
+from hexconv.kernel.depthwise import columns_read, goes_down, taps_of, tile_uses
 from hexconv.kernel.grouped import without_groups
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.verdict import Verdict, judge
+from hexconv.sweep.judging import Verdict, judge
 from tests.deep import one_in
 
 UP = Requantize(multiplier=1 << 30, shift=-8, zero_point=3, rounding="up")

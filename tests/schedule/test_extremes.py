@@ -13,7 +13,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.room import bias_limit
+from hexconv.spec.ranges import bias_limit
 
 HVX = Plan(kernel="hvx")
 FAR = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")

@@ -10,14 +10,20 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import conv_forms, planned_work
 from hexconv.analyze.planned import Planned
-from hexconv.kernel.grouped import Diagonal, computed_filter, diagonal_of, own_words_of, without_groups
-from hexconv.kernel.hvx.own_words import OwnWords, spread_way
+from hexconv.kernel.grouped import (
+    Diagonal,
+    OwnWords,
+    computed_filter,
+    diagonal_of,
+    own_words_of,
+    spread_way,
+    without_groups,
+)
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.grouped import grouped
-from hexconv.sweep.plans import drawn_plan
-from hexconv.sweep.scope import Kind
-from hexconv.sweep.verdict import Verdict, judge
+from hexconv.sweep.judging import Verdict, judge
+from hexconv.sweep.random_case import drawn_plan
+from hexconv.sweep.random_chains import Kind, grouped
 from tests.deep import one_in
 from tests.draws import SAME_RUN
 from tests.schedule.judged import check_on_hvx

@@ -8,16 +8,16 @@ from hexconv.analyze import work_usage
 from hexconv.compute import reference
 from hexconv.errors import InputError
 from hexconv.kernel import output_layout
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
-from hexconv.run.runner import Array
+from hexconv.run.measurement import Array
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
-from hexconv.sweep.verdict import judge, miscounts
+from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
+from hexconv.sweep.judging import judge, miscounts
 from tests.deep import one_in
 from tests.lowered import lower_case
 

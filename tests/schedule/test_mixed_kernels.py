@@ -14,7 +14,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.verdict import judge, miscounts
+from hexconv.sweep.judging import judge, miscounts
 from tests.deep import one_in
 from tests.lowered import lower_case
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hexconv.analyze import cache_usage, needed_macs, vtcm_fit, work_usage
 from hexconv.errors import RunFailed
 from hexconv.lower import Lowered, annotated_tir, lower_case
-from hexconv.run.copies import MOMENTS, Copies
+from hexconv.run.copy_engine import MOMENTS, Copies
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule import stream
-from hexconv.schedule.shares import Share
+from hexconv.schedule.stream import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import one_in
 from tests.draws import SAME_RUN

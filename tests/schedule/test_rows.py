@@ -11,8 +11,8 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.edges import EdgeLayout
-from hexconv.sweep.verdict import miscounts
+from hexconv.spec.chain import EdgeLayout
+from hexconv.sweep.judging import miscounts
 from tests.deep import one_in
 from tests.lowered import lower_case
 

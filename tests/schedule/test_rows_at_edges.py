@@ -16,16 +16,15 @@ from hexconv.analyze import cache_usage, work_usage
 from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
 from hexconv.lower.lowered import Lowered
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.extents import reads_input_rows
 from hexconv.spec.knobs import KNOBS
-from hexconv.sweep.draw import Seeded
 from hexconv.sweep.random_case import drawn_case
-from hexconv.sweep.scope import Scope
+from hexconv.sweep.random_chains import Scope, Seeded
 from tests.deep import DEEP, one_in
 
 PLAN = 'rows = {rows}\norder = "h_outer"\nhalo = "roll"\nfilters = "resident"\nbuffering = "double"\nkernel = "hvx"\n'

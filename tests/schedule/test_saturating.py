@@ -19,11 +19,11 @@ from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.host import Host
-from hexconv.run.runner import Runner
+from hexconv.run.measurement import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
-from hexconv.sweep.verdict import judge
+from hexconv.sweep.judging import judge
 from tests.draws import JUDGED
 from tests.schedule.judged import check_on_hvx
 

@@ -8,7 +8,7 @@ from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
-from hexconv.sweep.verdict import short_copies
+from hexconv.sweep.judging import short_copies
 from tests.deep import DEEP
 from tests.draws import SAME_RUN
 from tests.lower.descriptors import groups_of

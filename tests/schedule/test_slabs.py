@@ -8,20 +8,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
-from hexconv.analyze.rolled_blocks import RolledBlocks
-from hexconv.compute.limits import check_supported
+from hexconv.analyze.block_nest import RolledBlocks
+from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.lower.lowered import Lowered
-from hexconv.run.copies import MOMENTS, Copies, Moment
+from hexconv.run.copy_engine import MOMENTS, Copies, Moment
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
 from hexconv.schedule import stream
-from hexconv.schedule.shares import Share
+from hexconv.schedule.stream import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import Buffering
-from hexconv.sweep.verdict import judge, miscounts
+from hexconv.sweep.judging import judge, miscounts
 from tests.deep import one_in
 from tests.draws import JUDGED
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hexconv.errors import HexconvError
 from hexconv.kernel.depthwise import goes_down
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.edges import EDGE_LAYOUTS
+from hexconv.spec.chain import EDGE_LAYOUTS
 from tests.draws import JUDGED
 from tests.schedule.integer_chains import BYTES, ORDERS_AND_HALOS
 from tests.schedule.judged import check_on_hvx

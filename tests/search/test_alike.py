@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hexconv.search import Grid, Space, alike, evaluate
+from hexconv.search import Grid, Space, evaluate, row_axes
+from hexconv.search.cuts import piece_of
 from hexconv.search.grid import FIGURES
 from hexconv.search.machine import rates
-from hexconv.search.nest_axes import NestAxes
-from hexconv.search.pieces import piece_of
+from hexconv.search.row_axes import NestAxes
 from hexconv.search.space import Strip
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 
@@ -32,11 +32,11 @@ def are_equal(one: Grid, other: Grid) -> bool:
 
 
 def test_figures_are_the_same_whatever_was_searched_before() -> None:
-    alike.forget()
+    row_axes.forget()
     alone = grid_of(CHAIN)
     taller, wider = replace(CHAIN, input=(2, 90, 40, 64)), replace(CHAIN, input=(1, 24, 56, 64))
     for other in (piece_of(CHAIN, 0, 2), piece_of(CHAIN, 1, 3), taller, wider):
-        alike.forget()
+        row_axes.forget()
         grid_of(other)
         assert are_equal(grid_of(CHAIN), alone)
 
@@ -44,12 +44,12 @@ def test_figures_are_the_same_whatever_was_searched_before() -> None:
 @pytest.mark.parametrize("most", [1, 5, 50])
 def test_figures_are_the_same_however_few_are_remembered(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     known = grid_of(CHAIN)
-    monkeypatch.setattr(alike, "MOST_REMEMBERED", most)
+    monkeypatch.setattr(row_axes, "MOST_REMEMBERED", most)
     assert are_equal(grid_of(CHAIN), known)
 
 
 def test_a_number_that_is_forgotten_is_not_given_to_another_conv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "MOST_REMEMBERED", 1)
+    monkeypatch.setattr(row_axes, "MOST_REMEMBERED", 1)
     chains = [replace(CHAIN, input=(1, 24, columns, 64)) for columns in (16, 24, 32)]
     assert len({number(chain, index) for chain in chains for index in (0, 2)}) == 6
 
@@ -57,7 +57,7 @@ def test_a_number_that_is_forgotten_is_not_given_to_another_conv(monkeypatch: py
 def number(chain: Chain, index: int, k_split: int = 2) -> int:
     space = Space.of(chain, PLAN)
     tiles = NestAxes(chain, space).tiles[k_split - 1]
-    return alike.number_of(tiles.planned, index)
+    return row_axes.number_of(tiles.planned, index)
 
 
 def test_convs_are_alike_if_they_take_the_same() -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from hexconv.report.words import plan_name
 from hexconv.search import Objective, Question, Space, best_cuts, best_plan
-from hexconv.search.cuts import Cuts
-from hexconv.search.pieces import Pieces, piece_of
+from hexconv.search.cuts import Cuts, Pieces, piece_of
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import DEEP
 from tests.draws import JUDGED, LOWERED

@@ -11,12 +11,10 @@ from hexconv.analyze.exact import integer_type
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
-from hexconv.search.block_axes import BlockAxes
+from hexconv.search.block_grid import BlockAxes, cache_grids
+from hexconv.search.grid_work import work_grid
 from hexconv.search.machine import known_machines, rates
-from hexconv.search.program import programs
-from hexconv.search.sharing import allocated_bytes
-from hexconv.search.sizes import cache_grids
-from hexconv.search.work import work_grid
+from hexconv.search.shared_memory import allocated_bytes, programs
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.draws import LOWERED
 from tests.strategies import chains
@@ -121,7 +119,7 @@ def test_figures_past_64_bits_are_exact() -> None:
 
 def test_merging_equal_steps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = grid_of(CHAINS["tall"])
-    monkeypatch.setattr("hexconv.analyze.steps.MERGED_FROM", 0)
+    monkeypatch.setattr("hexconv.analyze.block_nest.MERGED_FROM", 0)
     merged = grid_of(CHAINS["tall"])
     assert (apart.traffic_bytes == merged.traffic_bytes).all()
     assert (apart.macs == merged.macs).all()
@@ -129,7 +127,7 @@ def test_merging_equal_steps_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_plans_walked_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     together = grid_of(PAIR).footprint_bytes
-    monkeypatch.setattr("hexconv.search.sharing.AT_A_TIME", 7)
+    monkeypatch.setattr("hexconv.search.shared_memory.AT_A_TIME", 7)
     assert (grid_of(PAIR).footprint_bytes == together).all()
 
 

@@ -7,13 +7,13 @@ from itertools import islice
 import pytest
 
 from hexconv.analyze import Planned, needed_macs
-from hexconv.bench.rate_cases import nest_cases
 from hexconv.lower import lower_case
 from hexconv.report.best_table import bound_lines
 from hexconv.run.measure import measure
 from hexconv.search import Question, Space, best_plan, evaluate
 from hexconv.search.machine import known_machines, rates
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from reports.rate_cases import nest_cases
 
 MOST_OFF = 1.5
 """Of any case; nine of ten are within the error that the machine's file states."""

@@ -13,12 +13,11 @@ from hexconv.analyze import Planned, planned_work
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.nest_packets import nest_parts
-from hexconv.analyze.rows import planned_rows
+from hexconv.analyze.row_nest import planned_rows
 from hexconv.search import Space, evaluate
 from hexconv.search.machine import Prices, rates
-from hexconv.search.nest_grid import nest_footprint, nest_grid
-from hexconv.search.space import Strip
-from hexconv.search.strips import kinds_of_strips
+from hexconv.search.row_grid import nest_footprint, nest_grid
+from hexconv.search.space import Strip, kinds_of_strips
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.places import STORAGES, Storage
 from hexconv.spec.vectors import vectors_bytes

@@ -8,7 +8,7 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.report import race_lines
 from hexconv.search import Answer, Lap, Question, contenders, decided, plan_chain
-from hexconv.search.laps import CUT, DEFAULT, PLAN
+from hexconv.search.plan_runs import CUT, DEFAULT, PLAN
 from hexconv.search.race import figures_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 

@@ -14,8 +14,7 @@ from hexconv.analyze.fit import vtcm_terms
 from hexconv.search import Question, Space, best_plan, evaluate
 from hexconv.search.grid import Grid
 from hexconv.search.machine import rates
-from hexconv.search.space import Strip
-from hexconv.search.strips import kinds_of_strips, least_bytes
+from hexconv.search.space import Strip, kinds_of_strips, least_bytes
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import ColumnHalo
 from hexconv.spec.strips import strip_count, why_no_strips

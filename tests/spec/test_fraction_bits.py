@@ -4,7 +4,7 @@ import pytest
 
 from hexconv.errors import InputError
 from hexconv.spec import Case, Chain, Conv2d, Requantize
-from hexconv.spec.kernel import refusals
+from hexconv.spec.kernel_choice import refusals
 from hexconv.spec.requantize import PER_CHANNEL
 
 HOW = {"multiplier": 1339778560, "shift": -9, "rounding": "even", "fraction_bits": 11}

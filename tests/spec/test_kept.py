@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from hexconv.errors import InputError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
-from hexconv.spec.kept import KeptChain
-from hexconv.spec.strips import Strips, strips_of, why_no_strips
+from hexconv.spec.strips import KeptChain, Strips, strips_of, why_no_strips
 
 KEEPS = Plan(kernel="hvx", w_split=1, order="h_outer", halo="roll", column_halo="keep")
 

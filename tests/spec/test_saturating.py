@@ -11,12 +11,11 @@ from hypothesis.extra.numpy import arrays
 
 from hexconv.compute.reference import reference
 from hexconv.spec import Chain, Conv2d, Requantize
-from hexconv.spec.kernel import refusals
-from hexconv.spec.kernels.hvx import what_hvx_wants
-from hexconv.spec.raised import BYTE, RAISED, raised
-from hexconv.spec.room import sums_refusal
+from hexconv.spec.case import with_limits
+from hexconv.spec.kernel_choice import refusals
+from hexconv.spec.kernels import what_hvx_wants
+from hexconv.spec.ranges import BYTE, RAISED, raised, sums_refusal
 from hexconv.spec.vectors import Array
-from hexconv.spec.weights import with_limits
 
 INT32 = (-(2**31), 2**31 - 1)
 ENDS = st.sampled_from([-(2**15), -1, 0, 1, 255, 256, 2**15 - 1])

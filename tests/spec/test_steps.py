@@ -2,7 +2,7 @@
 
 import pytest
 
-from hexconv.analyze.rolled_blocks import planned_blocks
+from hexconv.analyze.block_nest import planned_blocks
 from hexconv.errors import InputError
 from hexconv.spec import Case, Chain, Conv2d, Plan
 

@@ -14,15 +14,24 @@ from hypothesis import strategies as st
 from tvm import tirx
 from tvm.sym import Analyzer
 
-from hexconv.compute import epilogue
+from hexconv.compute import te
 from hexconv.compute.reference import Array, convolution, requantized
-from hexconv.spec import Chain, Conv2d, Padding, Requantize, sums
+from hexconv.spec import Chain, Conv2d, Padding, Requantize, ranges
+from hexconv.spec.case import sums_by_channel
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 from hexconv.spec.narrowing import FixedPoint, narrowing_of, narrowing_to_halfwords
+from hexconv.spec.ranges import (
+    SATURATE,
+    Arithmetic,
+    Step,
+    bias_limit,
+    narrowing_at,
+    raised_sums,
+    requantisation_steps,
+    sums_refusal,
+    window_products,
+)
 from hexconv.spec.requantize import PER_CHANNEL
-from hexconv.spec.room import SATURATE, bias_limit, sums_refusal
-from hexconv.spec.sums import Arithmetic, Step, narrowing_at, raised_sums, requantisation_steps, window_products
-from hexconv.spec.weights import sums_by_channel
 from tests.schedule.instructions import to_bytes, to_halfwords, words
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -275,7 +284,7 @@ def reinterpreted(call: tvm.ir.Call) -> tirx.Expr:
 def by_kernel(total: Array, how: Requantize, kernel: Arithmetic, dtype: str) -> list[int]:
     """What the kernel's own expressions make of sums; for hvx, its instructions on words that int32 holds."""
     if kernel == "plain":
-        made = [epilogue.requantized(tirx.const(int(each), "int64"), how, {}, dtype) for each in total]
+        made = [te.requantized(tirx.const(int(each), "int64"), how, {}, dtype) for each in total]
         return [int(Analyzer().simplify(shown(value)).value) for value in made]
     if dtype == "int16":
         sequence, offset = narrowing_to_halfwords(how)
@@ -332,8 +341,8 @@ def test_the_limit_that_a_refusal_names_would_do_and_no_larger_one() -> None:
 
 
 def test_the_table_of_steps_is_the_documents_and_has_every_step() -> None:
-    lines = [line for line in (sums.__doc__ or "").splitlines() if line.startswith("|")]
-    assert "\n".join(lines) in (Path(sums.__file__).parents[1] / "docs" / "reference" / "dtypes.md").read_text()
+    lines = [line for line in (ranges.__doc__ or "").splitlines() if line.startswith("|")]
+    assert "\n".join(lines) in (Path(ranges.__file__).parents[1] / "docs" / "reference" / "dtypes.md").read_text()
     described = {line.split("|")[1].strip() for line in lines}
     far = dense(64, replace(FAR, multiplier=3, shift=-20, rounding="away"))
     assert {step.name for kernel in ("plain", "hvx") for step in requantisation_steps(far, 0, kernel, 9)} < described

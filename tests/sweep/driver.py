@@ -9,9 +9,8 @@ from pathlib import Path
 
 from hexconv.apart import Limits
 from hexconv.errors import HexconvError
-from hexconv.sweep.grid import Grid
-from hexconv.sweep.rows import GOOD
-from hexconv.sweep.survey import Settings, survey
+from hexconv.sweep.grid_file import Grid
+from hexconv.sweep.survey import GOOD, Settings, survey
 
 
 def main(grid: str, out: str, job: str, scheduler: str | None = None, largest_file_bytes: int | None = None) -> int:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hexconv.errors import InputError
 from hexconv.spec import Case
-from hexconv.sweep.grid import MOST_ROWS, Grid
-from hexconv.sweep.request import requests
+from hexconv.sweep.grid_file import MOST_ROWS, Grid
+from hexconv.sweep.journal import requests
 from tests.strategies import cases
 
 CHAIN = "[chain]\ninput = [1, 16, 16, 32]\n"
@@ -84,7 +84,7 @@ def test_the_same_case_said_twice_is_one_row() -> None:
 def test_the_seed_and_the_code_are_part_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = Grid.parse(CHAIN + CONV)
     (first,), (other,) = requests(grid, 0), requests(grid, 1)
-    monkeypatch.setattr("hexconv.sweep.request.provenance", lambda: "other code")
+    monkeypatch.setattr("hexconv.sweep.journal.provenance", lambda: "other code")
     (later,) = requests(grid, 0)
     assert len({first.key, other.key, later.key}) == 3
     assert first.case == other.case == later.case

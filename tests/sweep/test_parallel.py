@@ -12,9 +12,7 @@ from hexconv.apart.parallel import close_all
 from hexconv.apart.process import TRIES
 from hexconv.errors import RunFailed, ToolMissing
 from hexconv.spec import Case, Chain, Conv2d, Plan
-from hexconv.sweep.judging import judge_all
-from hexconv.sweep.sweep import Sweep, case_file
-from hexconv.sweep.verdict import Verdict
+from hexconv.sweep.judging import Sweep, Verdict, case_file, judge_all
 from tests.sweep.faults import FAULTS
 
 CHAIN = Chain(input=(1, 1, 1, 1), conv=(Conv2d(out_channels=1),))

@@ -15,9 +15,9 @@ from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
 from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
 from hexconv.spec.knobs import Arch
 from hexconv.spec.places import MIXED
-from hexconv.sweep.long_sums import is_supported
+from hexconv.sweep.judging import RUNS
 from hexconv.sweep.random_case import random_case
-from hexconv.sweep.verdict import RUNS
+from hexconv.sweep.random_chains import is_supported
 from tests.deep import one_in
 
 CASES = [random_case(seed, index) for seed in range(3) for index in range(300)]

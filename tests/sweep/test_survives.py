@@ -13,10 +13,9 @@ import pytest
 
 from hexconv.apart import Limits, cores
 from hexconv.errors import InputError, ToolMissing
-from hexconv.sweep import rows
-from hexconv.sweep.grid import Grid
-from hexconv.sweep.journal import Journal
-from hexconv.sweep.request import requests
+from hexconv.sweep import survey
+from hexconv.sweep.grid_file import Grid
+from hexconv.sweep.journal import Journal, requests
 from tests.deep import DEEP
 from tests.sweep.faults import FAULTS, FIRST_BATCH
 from tests.sweep.sweeping import Sweeping, alive, descendants, grid_text, kill, wait_until
@@ -203,8 +202,8 @@ def test_other_code_than_what_started_the_sweep_adds_no_rows(
 ) -> None:
     """Processes start while a sweep goes on: on machines that join late, or after the source was edited."""
     asked = requests(Grid.load(sweeping.folder / "grid.toml"), 0)
-    monkeypatch.setattr(rows, "provenance", lambda: "as it was")
+    monkeypatch.setattr(survey, "provenance", lambda: "as it was")
     with Journal.opened(sweeping.journal, LIMITS, False) as journal, cores(1) as executor:
         with pytest.raises(ToolMissing, match="other code"):
-            list(rows.add_rows(asked, journal, LIMITS, executor))
+            list(survey.add_rows(asked, journal, LIMITS, executor))
         assert not journal.rows

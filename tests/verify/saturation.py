@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hexconv.run.doctor import saturation
+from hexconv.run.machine_parts import saturation
 
 
 def kept_exact(filter: np.ndarray) -> np.ndarray:

@@ -12,13 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.model import import_model
-from hexconv.model.unit import Unit
+from hexconv.model.conv_unit import Unit
 from hexconv.verify.definition import Arithmetic, Definition
-from hexconv.verify.inputs import inputs_of
-from hexconv.verify.judge import witnessed
 from hexconv.verify.network import Member, inner_tensors, judged, members_of
-from hexconv.verify.runtime import Whole
-from hexconv.verify.verdict import ConvVerdict
+from hexconv.verify.runtime import Whole, inputs_of
+from hexconv.verify.verdict import ConvVerdict, witnessed
 from tests.draws import RUN
 from tests.verify.drawn import networks
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from hexconv.bench.columns import columns_page
-from hexconv.cli.layout_pictures import drawings
-from hexconv.cli.reference import pages
+from hexconv.cli.reference_pages import drawings, pages
+from reports.columns import columns_page
 
 ROOT = Path(__file__).parents[3]
 ASSETS = Path(__file__).with_name("assets")

@@ -1,20 +1,21 @@
 """The layouts of OKKernel: tensors in the local memories of Sophgo's NPUs and in system memory."""
 
-from hexconv.layout.okk.chips import CHIPS, Chip, chip
-from hexconv.layout.okk.matrix import check_matrix_dma, dma_row_stride, matrix
-from hexconv.layout.okk.modes import MODES, joined
-from hexconv.layout.okk.rooms import check_apart, empty_blocks
-from hexconv.layout.okk.rules import check_dma_strides
-from hexconv.layout.okk.strides import (
+from hexconv.layout.okk.chips import CHIPS, Chip, check_dma_strides, chip
+from hexconv.layout.okk.local_memory import (
+    NAMED,
     aligned_strides,
     channels_per_npu,
+    check_apart,
     compact_strides,
     continuous_strides,
+    empty_blocks,
     line_aligned_strides,
+    local,
+    strides_of,
+    system,
 )
-from hexconv.layout.okk.tensors import NAMED, local, strides_of, system
-from hexconv.layout.okk.units import View, join_units, split_units, unit_view
-from hexconv.layout.okk.width import Width, best_width
+from hexconv.layout.okk.matrix import Width, best_width, check_matrix_dma, dma_row_stride, matrix
+from hexconv.layout.okk.modes import MODES, View, join_units, joined, split_units, unit_view
 
 __all__ = [
     "local",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from hexconv.errors import did_you_mean
-from hexconv.layout.onednn.errors import DescriptorError
+from hexconv.layout.onednn.onednn_types import DescriptorError
 
 LETTERS = "abcdefghijkl"
 MAX_RANK = len(LETTERS)

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.hvx.tiles import VECTOR_BYTES
-from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import InnerConv
-from hexconv.schedule.block import Block, int32, vector_register
+from hexconv.kernel.tiles import VECTOR_BYTES
+from hexconv.lower.hvx import instructions
+from hexconv.lower.hvx.inner_conv import InnerConv
 from hexconv.spec.names import numbered
+from hexconv.tir.statements import Block, int32, vector_register
 
-PIXELS = vector.WORDS
+PIXELS = instructions.WORDS
 """Pixels whose sums one vector holds."""
 MOST_INLINE = 16
 """Planes, or vectors of a pixel, of which each has statements of its own; more of them are a loop."""
 ONES = 0x01010101
-WHOLE = tirx.Ramp(0, 1, vector.WORDS)
+WHOLE = tirx.Ramp(0, 1, instructions.WORDS)
 
 RowOfTaps = Callable[[Block, tirx.Expr], tirx.Expr]
 
@@ -66,7 +66,7 @@ def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTa
         total = _tree(at, _Bytes(conv, source, rows, conv.is_signed or conv.is_wide), first, range(of_group), there)
         if conv.is_wide:
             low = _tree(at, _Bytes(conv, source, rows, False, conv.plane.low_bytes), first, range(of_group), there)
-            total = vector.shift_left_add(low, total, 8)
+            total = instructions.shift_left_add(low, total, 8)
         at.store(windows.columns, tirx.Ramp(index * PIXELS, 1, PIXELS), total)
 
     whole, rest = divmod(vectors, of_group)
@@ -103,23 +103,23 @@ def _tree(block: Block, over: _Bytes, first: tirx.Expr, vectors: range, there: i
     """Sum the pixels in some vectors, of which the first `there` exist; each deal halves the lanes that a pixel has."""
     per_pixel = max(over.conv.plane.pixel_bytes // VECTOR_BYTES, 1)
     if vectors.start >= there:
-        return vector.splat(0)
+        return instructions.splat(0)
     if len(vectors) == per_pixel:
         return _leaf(block, over, first + vectors.start * VECTOR_BYTES, per_pixel)
     half = vectors.start + len(vectors) // 2
     low = _tree(block, over, first, range(vectors.start, half), there)
     high = _tree(block, over, first, range(half, vectors.stop), there)
-    pair = block.bind("pair", across.deal_words(high, low), "int32x64")
-    return block.bind("halved", across.lower(pair) + across.upper(pair), vector.VECTOR)
+    pair = block.bind("pair", instructions.deal_words(high, low), "int32x64")
+    return block.bind("halved", instructions.lower(pair) + instructions.upper(pair), instructions.VECTOR)
 
 
 def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr:
     """Sum 4 channels per lane, over rows of taps, planes and the vectors of a pixel."""
     register, plane = vector_register(block, "columns"), over.conv.plane
-    block.store(register, WHOLE, vector.splat(0))
+    block.store(register, WHOLE, instructions.splat(0))
 
     def add(at: Block, row: tirx.Expr, number: tirx.Expr, part: tirx.Expr) -> None:
-        loaded = vector.load(over.source, row + number * plane.bytes + first + part * VECTOR_BYTES + over.start)
+        loaded = instructions.load(over.source, row + number * plane.bytes + first + part * VECTOR_BYTES + over.start)
         total = tirx.BufferLoad(register, [WHOLE])
         at.store(register, WHOLE, _sum_of_four(over.is_signed, total, loaded))
 
@@ -136,14 +136,14 @@ def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr
                 add_plane(block, row, int32(number))
         else:
             block.loop("plane", over.conv.planes, lambda at, number, row=row: add_plane(at, row, number))
-    return block.bind("dots", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)
+    return block.bind("dots", tirx.BufferLoad(register, [WHOLE]), instructions.VECTOR)
 
 
 def _sum_of_four(is_signed: bool, total: tirx.Expr, loaded: tirx.Expr) -> tirx.Expr:
     """Add to `total` the sum of the four bytes of each lane."""
     if is_signed:
-        return dots.signed_bytes_dot4_add(total, loaded, vector.splat(ONES))
-    return dots.dot4_add(total, loaded, int32(ONES))
+        return instructions.signed_bytes_dot4_add(total, loaded, instructions.splat(ONES))
+    return instructions.dot4_add(total, loaded, int32(ONES))
 
 
 def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, first: int) -> None:
@@ -151,7 +151,7 @@ def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, f
     starts = [group * PIXELS + (first + tap * conv.spec.dilation[1]) for tap in range(conv.spec.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(start, 1, PIXELS)]) for start in starts]
     total = sum(taps[1:], start=taps[0])
-    block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * vector.splat(_factor(conv)))
+    block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * instructions.splat(_factor(conv)))
 
 
 def _one(block: Block, conv: InnerConv, windows: Windows, column: tirx.Expr, first: int) -> None:
@@ -185,4 +185,4 @@ def _loaded(windows: Windows, x: tirx.Expr, pixels: int) -> list[tirx.Expr]:
 
 
 def _splat(block: Block, word: tirx.Expr) -> tirx.Expr:
-    return block.bind("correction", vector.splat(word), vector.VECTOR)
+    return block.bind("correction", instructions.splat(word), instructions.VECTOR)

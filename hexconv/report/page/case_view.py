@@ -1,20 +1,32 @@
-"""The section of one case on the page: facts, plots and the listing."""
+"""The section of one case on the page: facts, plots, stripes, hottest loops, and the listing as HTML.
 
+for ho in range(3):          ->  <details><summary>for ho in range(3):</summary>
+        body                             body
+                                     </details>
+
+The comment above a loop (`# conv2d #1`) goes into its summary. Loops that hold such a part stand open; the parts
+themselves are folded, so that what shows first is the order of things.
+"""
+
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from pygments.lexers import PythonLexer
+from pygments.token import Comment, Keyword, Literal, Name, Operator, _TokenType
 
 from hexconv.analyze import cache_usage, needed_macs, needed_work
+from hexconv.analyze.block_nest import PlannedBlocks
 from hexconv.analyze.fit import vtcm_fit
+from hexconv.analyze.planned import Planned
+from hexconv.analyze.row_stripes import RowStep, RowSteps
 from hexconv.lower import annotated_tir, lower_case
-from hexconv.report.costs import PlanCost, own_cost
-from hexconv.report.listing import header_of
-from hexconv.report.page.answer import Known
-from hexconv.report.page.code import listing_html
-from hexconv.report.page.hot import HotView, hot_views
-from hexconv.report.page.limit import limit_words, reached
-from hexconv.report.page.stripes import StripesView, stripes_view
+from hexconv.report.costs import BySplits, PlanCost, own_cost
+from hexconv.report.listing import Block, header_of, module_of
+from hexconv.report.page.limit import Drawing, limit_words, reached
+from hexconv.report.page.worst_cases import Known
 from hexconv.report.plots import (
     Plot,
     Reached,
@@ -25,13 +37,256 @@ from hexconv.report.plots import (
     timeline_plot,
     vtcm_plot,
 )
-from hexconv.report.sweeps import BySplits
+from hexconv.report.plots.plot import ROLE_COLOURS, WIDTH
 from hexconv.report.tables import Rate
-from hexconv.report.units import in_bytes, share, times
-from hexconv.report.words import chain_words, fit_words, plan_words
+from hexconv.report.words import chain_words, counted, fit_words, in_bytes, plan_words, share, times
 from hexconv.run.profile import Profile
-from hexconv.spec import Case
-from hexconv.spec.kernel import kernel_columns, kernel_words
+from hexconv.spec import Case, Chain, Extents, Plan, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, slabs_read
+from hexconv.spec.kernel_choice import kernel_columns, kernel_words
+
+
+@dataclass(frozen=True)
+class HotPacket:
+    """One packet: its instructions, and the cause of its stall, if it stalls."""
+
+    text: str
+    stall: str
+
+
+@dataclass(frozen=True)
+class HotView:
+    """Packets that ran one after the other.
+
+    Attributes:
+        title: how often they ran, and the share of the issue slots that they took.
+        packets: the packets, in order.
+    """
+
+    title: str
+    packets: tuple[HotPacket, ...]
+
+
+def hot_views(profile: Profile) -> tuple[HotView, ...]:
+    """Return the runs of packets that took the most issue slots, the hottest first."""
+    every = profile.slots.issue_slots
+    return tuple(
+        HotView(
+            f"{len(hot.packets)} packets, {hot.times:,} times: {hot.slots / every:.0%} of the slots, "
+            f"{sum(map(bool, hot.stalls))} stalls each time",
+            tuple(HotPacket("; ".join(texts), stall) for texts, stall in zip(hot.packets, hot.stalls, strict=True)),
+        )
+        for hot in profile.slots.hottest
+    )
+
+
+LEXER = PythonLexer(stripnl=False, ensurenl=False)
+CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Literal, "l"), (Name.Decorator, "d"))
+
+
+def listing_html(tir: str) -> Markup:
+    """Return the module of a `.tir` file as foldable, coloured HTML."""
+    return Markup("").join(_html(block) for block in module_of(tir))
+
+
+def _html(block: Block) -> Markup:
+    """Return the HTML of one block; a block with a body folds."""
+    line = Markup("<code>{}</code>").format(_coloured(block.text))
+    if not block.folds:
+        return Markup("<div>{}</div>").format(line)
+    label = Markup("<b>{}</b>").format(block.comment[2:]) if block.comment else ""
+    inside = Markup("").join(_html(child) for child in block.body)
+    state = Markup(" open") if block.holds_parts else ""
+    return Markup("<details{}><summary>{}{}</summary>{}</details>").format(state, label, line, inside)
+
+
+def _coloured(text: str) -> Markup:
+    """The HTML of a line of Python, its keywords, numbers and comments marked; neighbours of a kind share a mark."""
+    runs = groupby(LEXER.get_tokens(text), lambda token: _class(token[0]))
+    return Markup("").join(_marked(kind, "".join(value for _, value in tokens)) for kind, tokens in runs)
+
+
+def _marked(kind: str, text: str) -> Markup:
+    return Markup('<i class="{}">{}</i>').format(kind, text) if kind else escape(text)
+
+
+def _class(token: _TokenType) -> str:
+    return next((name for kind, name in CLASSES if token in kind), "")
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows of one logical tensor that are held while one stripe of the output is made; padding is no row of it.
+
+    Attributes:
+        start: the first row that is held.
+        end: one past the last row that is held.
+        made: the first row that is made, or copied in, for this stripe; the rows above it are held already.
+    """
+
+    start: int
+    end: int
+    made: int
+
+
+def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
+    """For every stripe of one image's output, the rows held of the input, of each intermediate and of the output.
+
+    Where stripes stream, those of the warm-up come first: they make no row of the output. Threads follow each other.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> first, second, *_ = stripes(chain, Plan(order="h_outer", halo="roll"))
+    >>> [(held.start, held.made, held.end) for held in second]
+    [(16, 24, 32), (8, 16, 24), (8, 8, 16)]
+    """
+    planned = Planned(chain, plan)
+    stored = _in_rows(planned.rows) if planned.nest == "rows" else _in_blocks(planned.blocks)
+    return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
+
+
+def _in_rows(planned: RowSteps) -> Iterator[tuple[Held, ...]]:
+    """Yield the stored rows that a thread holds of each tensor once it has made the rows of a step."""
+    made = [[step for steps in threads for step in steps.each] for threads in planned.steps]
+    for stripe in zip(*made, strict=True):
+        *sources, output = map(_held_by_band, stripe, planned.cache_rows)
+        yield (*sources, Held(output.made, output.end, output.made))
+
+
+def _held_by_band(step: RowStep, cache_rows: int) -> Held:
+    """The rows of a tensor that a thread holds once it has made the rows of a step."""
+    first, end = step.band
+    made_end = min(step.end, end)
+    return Held(max(made_end - cache_rows, first), made_end, max(step.start, first))
+
+
+def _in_blocks(planned: PlannedBlocks) -> Iterator[tuple[Held, ...]]:
+    """Yield the stored rows that each stripe of blocks reads and makes of each tensor."""
+    for start in range(0, planned.extents[-1].row_blocks, planned.plan.h_split):
+        slabs = _stripe(planned, start)
+        yield tuple(Held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK) for first, end, there in slabs)
+
+
+def _logical(held: Held, tensor: Extents) -> Held:
+    """The logical rows among stored rows."""
+    first, last = tensor.valid_rows
+    start, end, made = (min(max(row, first), last) - first for row in (held.start, held.end, held.made))
+    return Held(min(start, end), end, min(max(start, made), end))
+
+
+def _stripe(planned: PlannedBlocks, start: int) -> tuple[tuple[int, int, int], ...]:
+    """For one stripe of the output, the first slab and one past the last of each tensor, and how many were there."""
+
+    def read(index: int, made: tuple[int, int, int]) -> tuple[int, int, int]:
+        (first, end, there), conv = made, planned.chain.conv[index]
+        last = min(slabs_read(conv, end), planned.extents[index].row_blocks)
+        return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
+
+    end = min(start + planned.plan.h_split, planned.extents[-1].row_blocks)
+    return planned.chain.backwards((start, end, start if planned.rings else 0), read)
+
+
+TALLEST, GAP, HEAD = 170, 16, 22
+LEGEND = "Light: rows that are held. Dark: those of them that the step reads or makes anew."
+
+
+@dataclass(frozen=True)
+class StripesView:
+    """A drawing whose boxes the page's script moves.
+
+    Attributes:
+        drawing: the drawing at one step.
+        drawn: the number of that step, from 1 on: the second of those that make rows, which may hold rows of the first.
+        words: how many steps there are, and what the colours mean.
+        steps: for every step and tensor, the foot and the height of the boxes "held" and "made", as JSON.
+        told: the rows of every step in words, as JSON.
+        count: how many steps there are.
+    """
+
+    drawing: Markup
+    drawn: int
+    words: str
+    steps: str
+    told: str
+    count: int
+
+
+def stripes_view(case: Case) -> StripesView | None:
+    """Return the view of a case's stripes; None where it has fewer than two stripes."""
+    every = stripes(case.chain, case.settled)
+    making = [number for number, stripe in enumerate(every) if stripe[-1].end > stripe[-1].made]
+    if len(making) < 2:
+        return None
+    rows = [shape[1] for shape in case.chain.shapes]
+    scale = TALLEST / max(rows)
+    boxes = [[_boxes(held, scale) for held in stripe] for stripe in every]
+    told = [_told(stripe) for stripe in every]
+    counts = _counts(len(making), len(every) - len(making), case.settled.threads)
+    words, drawn = f"{counts} {LEGEND}", making[1]
+    drawing = _drawn(rows, scale, boxes[drawn], f"{words} {told[drawn]}")
+    return StripesView(drawing, drawn + 1, words, json.dumps(boxes), json.dumps(told), len(every))
+
+
+def _counts(making: int, filling: int, threads: int) -> str:
+    """Say how many steps there are.
+
+    >>> _counts(3, 1, threads=1), _counts(8, 0, threads=4)
+    ('3 stripes of the output, and 1 warm-up step.', '8 stripes of the output, thread by thread of 4.')
+    """
+    warm_up = f", and {counted(filling, 'warm-up step')}" if filling else ""
+    bands = f", thread by thread of {threads}" if threads > 1 else ""
+    return f"{counted(making, 'stripe')} of the output{warm_up}{bands}."
+
+
+def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
+    """Return the foot and the height of the rows that are held, then of the rows that are made."""
+    found = (held.start, held.end - held.start, held.made, held.end - held.made)
+    return tuple(round(rows * scale, 1) for rows in found)  # pyright: ignore[reportReturnType]
+
+
+def _told(stripe: Sequence[Held]) -> str:
+    """Describe one step in words.
+
+    >>> _told([Held(2, 20, 12), Held(8, 16, 8)])
+    'Makes rows 8 to 15 of the output; holds rows 2 to 19 of the input, 8 of them new.'
+    >>> _told([Held(0, 3, 3), Held(0, 0, 0)])
+    'Makes no row of the output; holds rows 0 to 2 of the input, none of them new.'
+    """
+    source, target = stripe[0], stripe[-1]
+    new = source.end - source.made
+    fresh = f", {new or 'none'} of them new" if source.end > source.start else ""
+    made, held = _rows(target.made, target.end), _rows(source.start, source.end)
+    return f"Makes {made} of the output; holds {held} of the input{fresh}."
+
+
+def _rows(start: int, end: int) -> str:
+    """Name rows, the last one included.
+
+    >>> _rows(0, 0), _rows(3, 4), _rows(3, 6)
+    ('no row', 'row 3', 'rows 3 to 5')
+    """
+    if start >= end:
+        return "no row"
+    return f"row {start}" if end - start == 1 else f"rows {start} to {end - 1}"
+
+
+def _drawn(rows: list[int], scale: float, boxes: list[tuple[float, ...]], words: str) -> Markup:
+    """Draw every tensor as a sheet, side by side."""
+    names = ["input", *(f"after conv {number}" for number in range(1, len(rows) - 1)), "output"]
+    roles = ["input", *["intermediate"] * (len(rows) - 2), "output"]
+    across = (WIDTH - GAP * (len(rows) - 1)) / len(rows)
+    drawing = Drawing(WIDTH, TALLEST + HEAD + 4, words, "stripes")
+    for place, (name, role, height, box) in enumerate(zip(names, roles, rows, boxes, strict=True)):
+        left, colour = place * (across + GAP), ROLE_COLOURS[role]
+        if across >= 60 or place in (0, len(rows) - 1):
+            drawing.text((left, 14), name)
+        drawing.frame((left, HEAD), (across, height * scale))
+        held = {"data_tensor": str(place), "data_top": str(HEAD)}
+        drawing.box((left, HEAD + box[0]), (across, box[1]), colour, fill_opacity="0.45", data_box="held", **held)
+        drawing.box((left, HEAD + box[2]), (across, box[3]), colour, data_box="made", **held)
+    return drawing.markup()
+
 
 UNKNOWN = "—"
 

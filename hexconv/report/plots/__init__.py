@@ -1,13 +1,9 @@
 """The plots of the page: each has a chart, words that describe it, and a table of its numbers."""
 
-from hexconv.report.plots.front import front_plot
-from hexconv.report.plots.heat import split_plots
-from hexconv.report.plots.over_slots import timeline_plot
-from hexconv.report.plots.over_time import lifetimes_plot
-from hexconv.report.plots.over_vtcm import vtcm_plot
-from hexconv.report.plots.packets import packets_plot
+from hexconv.report.plots.cost_plots import front_plot, split_plots
+from hexconv.report.plots.memory_plots import lifetimes_plot, vtcm_plot
 from hexconv.report.plots.plot import Format, Numbers, Plot
-from hexconv.report.plots.roofline import Reached, roofline_plot
+from hexconv.report.plots.slot_plots import Reached, packets_plot, roofline_plot, timeline_plot
 
 __all__ = [
     "Format",

@@ -1,10 +1,13 @@
-"""A plot: a chart, words that describe it, and a table of its numbers."""
+"""A plot: a chart, words that describe it, a table of its numbers; its style, light and dark."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
+
+from hexconv.layout.picture import COLOURS, PADDING
 
 Format = Literal["svg", "png"]
 
@@ -70,3 +73,80 @@ class Plot:
 def data(rows: list[dict[str, Any]]) -> alt.InlineData:
     """Rows for a chart, kept inside of it."""
     return alt.InlineData(values=rows)
+
+
+INK = "#1b2330"
+FAINT = "#5d6878"
+GRID = "#dde3ea"
+PAPER = "#ffffff"
+MARK = "#b3261e"
+REFUSED = "#ece7e1"
+
+ROLE_COLOURS = {
+    "input": "#9cc3f0",
+    "filter": "#f5c07a",
+    "intermediate": "#93d6b3",
+    "accumulator": "#f0a5c2",
+    "output": "#c3b1ee",
+    "offset": "#c8ccd2",
+    "window": "#d9d27c",
+    "split": "#30a5a8",
+    "words": "#e67e54",
+    "scale": "#9b980b",
+    "planes": "#668fe8",
+    "kept": "#ce7cc8",
+}
+"""A colour for each role of a buffer; a role that is missing would be drawn in none."""
+HEAT = ("#f1f6fc", "#dbe9f7", "#c3daf1", "#aacaea", "#90b9e2", "#77a8d9", "#6097cf")
+BAR, PEER = "#3f7fc1", "#b4bac3"
+WIDTH = 340
+FONT = "system-ui, sans-serif"
+TEXT_PIXELS, CHARACTER_PIXELS = 12, 7.2
+"""The height of all text in plots, 11 pixels even where a phone shrinks it a little, and the width of a letter."""
+
+
+def themed(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
+    """Give a chart the common style."""
+    axis = alt.AxisConfig(
+        labelColor=INK,
+        titleColor=INK,
+        domainColor=FAINT,
+        tickColor=FAINT,
+        gridColor=GRID,
+        labelFontSize=TEXT_PIXELS,
+        titleFontSize=TEXT_PIXELS,
+        titleFontWeight="normal",
+        labelLimit=220,
+    )
+    legend = alt.LegendConfig(labelColor=INK, titleColor=INK, orient="bottom", columns=3, labelFontSize=TEXT_PIXELS)
+    config = alt.Config(font=FONT, background=PAPER, view=alt.ViewConfig(stroke=None), axis=axis, legend=legend)
+    return chart.properties(config=config, padding=8)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def role_scale(roles: Sequence[str]) -> alt.Scale:
+    """Return the colour scale of the roles that a chart shows, in the order of the data flow."""
+    shown = [role for role in ROLE_COLOURS if role in roles]
+    return alt.Scale(domain=shown, range=[ROLE_COLOURS[role] for role in shown])
+
+
+ROLES = (
+    *("#2f5f94", "#8a5a1c", "#2a6e4c", "#8a3f5f", "#5b4a94", "#565d68", "#6b6524"),
+    *("#0b6a6e", "#512500", "#1a4901", "#023559", "#50174d"),
+)
+DARK_HEAT = ("#1d2937", "#1f3145", "#233b56", "#264668", "#2a517b", "#2d5d8e", "#3169a2")
+LAYOUT = ("#27486b", "#6b4a1d", "#2b5a3b", "#6b3540", "#4b3d6b", "#5a4a2c", "#5c5620", "#245a59")
+
+DARK = {
+    INK: "#e8ecf2",
+    FAINT: "#a3adbb",
+    GRID: "#2c3541",
+    PAPER: "#141a22",
+    MARK: "#ff8a7a",
+    REFUSED: "#2a2724",
+    PEER: "#5a6472",
+    BAR: "#77a8d9",
+    **dict(zip(ROLE_COLOURS.values(), ROLES, strict=True)),
+    **dict(zip(HEAT, DARK_HEAT, strict=True)),
+    **dict(zip(COLOURS, LAYOUT, strict=True)),
+    PADDING: "#20262f",
+}

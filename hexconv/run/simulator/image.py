@@ -18,9 +18,9 @@ import tvm_ffi
 
 from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
-from hexconv.lower.hexagon import HexagonObject
+from hexconv.lower.hexagon_object import HexagonObject
+from hexconv.run.measurement import Array, ShapeAndType
 from hexconv.run.poison import poison
-from hexconv.run.runner import Array, ShapeAndType
 from hexconv.run.simulator.structures import HEADER, MAGIC, MAX_ARGUMENTS, MAX_DIMENSIONS, Arena
 
 GUARD_BYTES = 4096

@@ -1,18 +1,24 @@
-"""The issue slots of a run (packets plus the stalls that public rules say), its loads, and its hottest blocks.
+"""Issue slots of a run: packets plus stalls by public rules, per thread, block and call of the harness.
 
 A stall lies between two packets that run one right after the other. So the blocks that ran, and the pairs of blocks
 that followed each other, determine all stalls.
+
+The harness records every call that stops its counters: the start of a part of the nest (`lower/marks.py`), and every
+request to the copy engine and for memory. So events divide a run into stretches, one before each event and one more
+after the last.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal
+from enum import IntEnum
+from itertools import accumulate, pairwise
+from typing import Any, Literal
 
-from hexconv.errors import RunFailed
-from hexconv.lower.packets.instruction import Packet
-from hexconv.lower.packets.issue import stall
+from hexconv.errors import RunFailed, Unsupported
+from hexconv.lower.assembly import Packet
+from hexconv.lower.stalls import stall
+from hexconv.run.simulator.structures import MAX_EVENTS
 from hexconv.run.simulator.trace import Blocks
 
 
@@ -153,3 +159,105 @@ def _inside(packets: tuple[Packet, ...], arch: str) -> Counter[str]:
 def _loads(packets: tuple[Packet, ...], kind: Literal["vector", "scalar"]) -> int:
     loads = (each.loads_vector if kind == "vector" else each.loads_scalar for packet in packets for each in packet)
     return sum(loads)
+
+
+@dataclass(frozen=True)
+class Threads:
+    """What the threads of a kernel did: how its packets divide among them, not how long they would take.
+
+    Attributes:
+        packets: the packets of each thread.
+        slots: the issue slots of each thread; empty where they weren't asked for.
+        waits: how often each thread waited for copies. The simulator doesn't know how long.
+        switches: how often the simulator switched to another thread.
+    """
+
+    packets: tuple[int, ...]
+    slots: tuple[int, ...]
+    waits: tuple[int, ...]
+    switches: int
+
+
+def threads_of(found: Any, blocks: Blocks | None, arch: str) -> Threads | None:
+    """Return what the threads of a run did; None where the kernel has no threads.
+
+    Args:
+        found: the structure that the harness filled in.
+        blocks: the blocks that ran; None where the run wasn't traced.
+        arch: the architecture whose rules of stalls hold.
+
+    Raises:
+        RunFailed: the trace and the counter have different numbers of packets for a thread.
+    """
+    count = int(found["count"])
+    if not count:
+        return None
+    packets = tuple(int(each) for each in found["packets"][:count])
+    numbers = range(1, count + 1) if blocks else ()
+    slots = [slots_of(blocks.of_thread(number), arch, packets[number - 1]) for number in numbers] if blocks else []
+    waits = tuple(int(each) for each in found["waits"][:count])
+    return Threads(packets, tuple(each.issue_slots for each in slots), waits, int(found["switches"]))
+
+
+BEFORE_EVENTS = 1
+"""The number of stretches at the start in which the harness counts nothing but itself."""
+
+
+class Kind(IntEnum):
+    """The kinds of events, in the order of harness/events.h."""
+
+    PART = 0
+    START = 1
+    COPY = 2
+    END = 3
+    WAIT = 4
+    MEMORY = 5
+
+
+@dataclass(frozen=True)
+class Event:
+    """One call of the harness by the kernel.
+
+    Attributes:
+        kind: what the kernel asked for.
+        number: the number of the part, of the queue, or of the memory.
+        amount: the bytes of a copy, the groups that a wait leaves under way, or the bytes in use from here on.
+        slots: the issue slots of the kernel before this event.
+    """
+
+    kind: Kind
+    number: int
+    amount: int
+    slots: int
+
+
+def events_of(found: Any, blocks: Blocks | None, arch: str, slots: Slots | None) -> tuple[Event, ...]:
+    """Return the events of a run, in order.
+
+    Args:
+        found: the structure that the harness filled in.
+        blocks: the blocks that ran, by stretch; None for a kernel without vectors, which has no stalls.
+        arch: the architecture whose rules of stalls hold.
+        slots: the issue slots of the whole run; None where only packets were counted, which slots then are.
+
+    Raises:
+        Unsupported: more events than the harness keeps.
+        RunFailed: the trace has other stretches or stalls than the run.
+    """
+    count = int(found["count"])
+    if count > MAX_EVENTS:
+        raise Unsupported(
+            f"the run has {count} events; {MAX_EVENTS} can be kept: take larger steps, or a smaller chain"
+        )
+    stalls = stalls_by_stretch(blocks, arch)[BEFORE_EVENTS:] if blocks else [0] * (count + 1)
+    stalled = slots.stall_slots if slots else 0
+    if (len(stalls), sum(stalls)) != (count + 1, stalled):
+        raise RunFailed(
+            f"the trace of the run has {len(stalls)} stretches with {sum(stalls)} stalls, and its account "
+            f"{count + 1} with {stalled}; please report it with the version of QEMU"
+        )
+    before = accumulate(stalls)
+    return tuple(
+        Event(Kind(int(each["kind"])), int(each["number"]), int(each["amount"]), int(each["packets"]) + stalls_before)
+        for each, stalls_before in zip(found["event"][:count], before, strict=False)
+    )

@@ -15,8 +15,8 @@ from pathlib import Path
 import tvm_ffi.libinfo
 
 from hexconv.errors import RunFailed, ToolMissing
-from hexconv.lower.hexagon import HexagonObject
-from hexconv.run.simulator.cache import cache_folder, cached, content_key
+from hexconv.lower.hexagon_object import HexagonObject
+from hexconv.run.simulator.made_files import cache_folder, cached, content_key
 from hexconv.run.simulator.needs import INSTALL_ZIG
 from hexconv.written import scratch
 

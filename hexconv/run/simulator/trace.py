@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from hexconv.lower.packets.instruction import Packet, packet
+from hexconv.lower.assembly import Packet, packet
 from hexconv.run.simulator.structures import MAX_THREADS
 
 OPTIONS = ("-d", "in_asm,exec,nochain")
@@ -195,7 +195,7 @@ def traced(addresses: str, by_stretch: bool = False) -> Iterator[Trace]:
     """Read what QEMU traces inside of this; all of it is in `blocks` behind it.
 
     Args:
-        addresses: the addresses of the blocks that are traced (`hexconv.run.simulator.uncounted`).
+        addresses: the addresses of the blocks that are traced (`hexconv.run.simulator.runner`).
         by_stretch: whether to keep what ran of each stretch apart, too.
     """
     source, target = os.pipe()

@@ -7,7 +7,7 @@ import pytest
 import tvm
 from tvm import te, tirx
 
-from hexconv.run.runner import Array
+from hexconv.run.measurement import Array
 from hexconv.run.simulator.runner import Simulator
 
 pytestmark = pytest.mark.simulator

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.errors import ToolMissing
-from hexconv.run.simulator import cache
-from hexconv.run.simulator.cache import cached, content_key
+from hexconv.run.simulator import made_files
+from hexconv.run.simulator.made_files import cached, content_key
 from hexconv.written import unfinished
 
 
@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_oldest_files_go_and_unfinished_ones_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cache, "KEPT_FILES", 2)
+    monkeypatch.setattr(made_files, "KEPT_FILES", 2)
     folder = tmp_path / "hexconv" / "things"
     folder.mkdir(parents=True)
     for age, name in enumerate(["e", "d", "c", "b", "a"]):

@@ -19,8 +19,8 @@ from tvm import tirx
 from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
 
 from hexconv.errors import RunFailed, ToolMissing
-from hexconv.lower.hexagon import HexagonObject
-from hexconv.run.runner import Measurement
+from hexconv.lower.hexagon_object import HexagonObject
+from hexconv.run.measurement import Measurement
 from hexconv.run.simulator.image import laid_out
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.structures import HEADER

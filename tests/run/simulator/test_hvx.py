@@ -9,7 +9,7 @@ import pytest
 import tvm
 from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
 
-from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.run.simulator.runner import Simulator
 
 pytestmark = pytest.mark.simulator

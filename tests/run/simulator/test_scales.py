@@ -6,9 +6,9 @@ import pytest
 from hexconv.compute import reference
 from hexconv.layout import packed
 from hexconv.lower import lower_case
+from hexconv.run.fills import drawn_vectors
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
-from hexconv.run.vectors import drawn_vectors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import PER_CHANNEL, Rounding

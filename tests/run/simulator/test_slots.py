@@ -7,12 +7,11 @@ import pytest
 
 from hexconv.errors import RunFailed
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
+from hexconv.lower.assembly import Packet, listing
+from hexconv.lower.hexagon_object import HexagonObject, compile_for_hexagon
 from hexconv.lower.hexagon_target import hexagon_target
-from hexconv.lower.packets.assembled import assembled
-from hexconv.lower.packets.instruction import Packet
-from hexconv.lower.packets.issue import stall
-from hexconv.lower.packets.listing import listing
+from hexconv.lower.object_file import assembled
+from hexconv.lower.stalls import stall
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator

@@ -65,7 +65,7 @@ def test_splats_of_rows_of_one_vector_are_right(rows_above: int) -> None:
 @DEEP
 @pytest.mark.simulator
 def test_splats_whose_amounts_need_many_registers_are_right() -> None:
-    """LLVM leaves the amounts of some alignments in registers that these cannot name (`hexconv.lower.packets`)."""
+    """LLVM leaves the amounts of some alignments in registers that these cannot name (`hexconv.lower.assembly`)."""
     how = Requantize(multiplier=1 << 30, shift=-10, rounding="up")
     convs = (
         Conv2d(out_channels=16, kernel=(3, 2), padding=Padding(top=6, left=1), filter_l1=65535, requantize=how),

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from hexconv.compute import reference
-from hexconv.kernel.table import in_lookup_order, lookup_place
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.spec.dtypes import Dtype
+from hexconv.spec.vectors import in_lookup_order, lookup_place
 from tests.deep import one_in
 
 HALF = 1 << 30

@@ -16,11 +16,11 @@ from hexconv.errors import InputError, RunFailed
 from hexconv.kernel.bands import row_bands
 from hexconv.lower import queues
 from hexconv.lower.copies import is_over_bands
-from hexconv.lower.marks import with_marks
-from hexconv.run.copies import Copies
+from hexconv.run.copy_engine import Copies
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
-from hexconv.run.runner import Array, Measurement
+from hexconv.run.measurement import Array, Measurement
+from hexconv.run.profile import with_marks
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

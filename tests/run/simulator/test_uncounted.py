@@ -7,8 +7,8 @@ import pytest
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator import runner
+from hexconv.run.simulator.runner import traced_addresses
 from hexconv.run.simulator.toolchain import probe_program
-from hexconv.run.simulator.uncounted import traced_addresses
 from hexconv.spec import Case
 from tests.deep import DEEP
 

@@ -1,0 +1,404 @@
+"""Build one chain for a device: object, header, weights laid out once, an example that checks itself.
+
+digest, 32 bytes | zeros up to 128 | argument | zeros up to a multiple of 128 | argument | ...
+
+The digest is taken of everything that the layout depends on: the case, and the names, shapes and dtypes of the
+arguments. A chain refuses weights with another digest.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib import resources
+from importlib.metadata import version
+from math import prod
+
+import numpy as np
+
+from hexconv.analyze import needed_work, planned_work, vtcm_fit
+from hexconv.build.rendering import rendered
+from hexconv.compute import magnitude, reference
+from hexconv.errors import Unsupported
+from hexconv.kernel import input_layout, output_layout
+from hexconv.layout import Layout, packed
+from hexconv.lower import lower_case
+from hexconv.lower.c_functions import ALIGNMENT_BYTES, MOST_CHAINS, Callable, callable_module, compiled
+from hexconv.run.check import tolerance_of
+from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
+from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
+from hexconv.spec import Case, Target
+from hexconv.whitelist import Code
+from hexconv.written import scratch
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a chain, or of a network, as one block of bytes.
+
+    Attributes:
+        content: the bytes of the block.
+        offsets_bytes: where each part starts in the block, by its name.
+        digest: the first 32 bytes of the block.
+    """
+
+    content: bytes
+    offsets_bytes: dict[str, int]
+    digest: bytes
+
+    @classmethod
+    def of(cls, digest: bytes, parts: Iterable[tuple[str, bytes]]) -> "Weights":
+        """Put named parts one after the other behind a digest, each at a whole vector."""
+        content, offsets = bytearray(_padded(digest)), dict[str, int]()
+        for name, part in parts:
+            offsets[name] = len(content)
+            content += _padded(part)
+        return cls(bytes(content), offsets, digest)
+
+
+def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
+    """Put packed arguments together into one block.
+
+    Args:
+        case: the case that the weights belong to.
+        arguments: filters in the kernel's layout, then biases or what its channels have instead, by name and in the
+            kernel's order.
+    """
+    shapes = [f"{name} {array.dtype} {array.shape}" for name, array in arguments.items()]
+    digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode(errors="backslashreplace")).digest()
+    return Weights.of(digest, ((name, array.tobytes()) for name, array in arguments.items()))
+
+
+def _padded(content: bytes) -> bytes:
+    """Append zeros up to a whole vector."""
+    return content + bytes(-len(content) % ALIGNMENT_BYTES)
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """One parameter of a kernel.
+
+    Attributes:
+        base: `input`, `weights`, `output`, `vtcm` or `scratch`.
+        offset_bytes: the distance from the start of the base.
+        step_bytes: the distance from one task's buffer to the next task's; 0 if all tasks share one.
+    """
+
+    base: str
+    offset_bytes: int
+    step_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where all parameters of a kernel point, and the memory that they take.
+
+    Attributes:
+        pointers: a pointer for each parameter, in their order.
+        vtcm_bytes: the bytes of all caches in VTCM together.
+        scratch_bytes: the bytes of all other caches together.
+        digest: the digest of the weights that the pointers are for.
+    """
+
+    pointers: tuple[Pointer, ...]
+    vtcm_bytes: int
+    scratch_bytes: int
+    digest: bytes
+
+
+def placed(functions: Callable, weights: Weights) -> Placed:
+    """Place the caches one after the other, each at a whole vector (`Memory.bytes` is a multiple of a vector)."""
+    pointers = [
+        Pointer(name, 0) if name in ("input", "output") else Pointer("weights", weights.offsets_bytes[name])
+        for name in functions.arguments
+    ]
+    used = {"vtcm": 0, "scratch": 0}
+    for memory in functions.memories:
+        base = "vtcm" if memory.in_vtcm else "scratch"
+        pointers.append(Pointer(base, used[base], memory.bytes if memory.copies > 1 else 0))
+        used[base] += memory.bytes * memory.copies
+    return Placed(tuple(pointers), used["vtcm"], used["scratch"], weights.digest)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor that a call reads or writes.
+
+    Attributes:
+        dtype: the type of an element.
+        layout: the name of its layout.
+        shape: its physical shape in that layout.
+        bytes: the bytes that it takes.
+    """
+
+    dtype: str
+    layout: str
+    shape: tuple[int, ...]
+    bytes: int
+
+    @classmethod
+    def like(cls, layout: str, shape: tuple[int, ...], dtype: str) -> "Argument":
+        """Return an argument with this layout, physical shape and dtype; the bytes follow from them."""
+        return cls(dtype, layout, shape, prod(shape) * np.dtype(dtype).itemsize)
+
+    def layout_for(self, shape: tuple[int, ...]) -> Layout:
+        """Return the layout of a tensor of this logical NHWC shape."""
+        return packed(self.layout, shape, logical="NHWC")
+
+
+@dataclass(frozen=True)
+class Description:
+    """A chain in words.
+
+    Attributes:
+        summary: the chain in one line.
+        facts: lines with the case as TOML, and with the figures of its plan.
+        version: the version of hexconv.
+    """
+
+    summary: Code
+    facts: tuple[Code, ...]
+    version: str
+
+
+def description(case: Case) -> Description:
+    """Describe a case: shapes, dtypes, quantisation and plan as its file has them, and the closed forms' figures."""
+    chain, needed = case.chain, needed_work(case.chain)
+    planned = planned_work(chain, case.settled)
+    shapes = " -> ".join("x".join(map(str, shape)) for shape in chain.shapes)
+    traffic, macs = (sum(work.values()) for work in (planned.traffic_bytes, planned.macs))
+    facts = [
+        "The case, as hexconv reads it:",
+        "",
+        *(f"    {line}" if line else "" for line in case.to_toml().splitlines()),
+        "",
+        f"Traffic: {traffic} bytes, of which {sum(needed.traffic_bytes.values())} are needed.",
+        f"Multiply-accumulates: {macs}, of which {sum(needed.macs.values())} are needed.",
+    ]
+    convs = "1 conv" if len(chain.conv) == 1 else f"{len(chain.conv)} convs"
+    summary = Code.comment(f"{convs} of {chain.dtypes}, {shapes}")
+    return Description(summary, tuple(map(Code.comment, facts)), version("hexconv"))
+
+
+FLAGS = (
+    "-O2",
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-fno-stack-protector",
+    "-fno-sanitize=all",
+    "-ffreestanding",
+    "-fPIC",
+    "-g0",  # zig's own default would put the paths of the folder that is compiled in into the object
+)
+PLATFORM_HEADER = "hexconv_platform.h"
+
+
+def platform_files() -> dict[str, bytes]:
+    """Return the texts of the C files that are the same for every chain, by file name."""
+    return c_files("hexconv.build", "platform")
+
+
+def c_files(package: str, folder_name: str) -> dict[str, bytes]:
+    """Return the texts of the C files in a folder of a package, by file name."""
+    folder = resources.files(package) / folder_name
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith((".c", ".h"))}
+
+
+def machine_flags(target: Target, isa: str) -> tuple[str, ...]:
+    """Return the flags that tell zig which machine to compile for."""
+    return ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}") if target == "hexagon" else ()
+
+
+def linked(kernel: bytes, texts: Mapping[str, str], name: str, target: Target, isa: str) -> bytes:
+    """Link `NAME.o`, which has the kernel's code, and `NAME_init` and `NAME_run` that call it.
+
+    Args:
+        kernel: the object that TVM made.
+        texts: the texts of `NAME.c` and `NAME.h`.
+        name: the C name of the chain.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, for Hexagon.
+
+    Raises:
+        ToolMissing: no zig.
+    """
+    with scratch() as place:
+        (place / PLATFORM_HEADER).write_bytes(platform_files()[PLATFORM_HEADER])
+        (place / "kernel.o").write_bytes(kernel)
+        for file in (f"{name}.c", f"{name}.h"):
+            (place / file).write_text(texts[file])
+        sources = [str(place / f"{name}.c"), str(place / "kernel.o")]
+        zig("cc", *machine_flags(target, isa), *FLAGS, "-nostdlib", "-r", *sources, "-o", str(place / "whole.o"))
+        return (place / "whole.o").read_bytes()
+
+
+def archived(objects: Mapping[str, bytes]) -> bytes:
+    """Put objects, given by the names of their files, into one library; the same objects give the same bytes.
+
+    Raises:
+        ToolMissing: no zig.
+    """
+    with scratch() as place:
+        for name, content in objects.items():
+            (place / name).write_bytes(content)
+        whole = place / "whole.a"
+        zig("ar", "rcsD", str(whole), *(str(place / name) for name in objects))
+        return whole.read_bytes()
+
+
+@dataclass(frozen=True)
+class _Tolerance:
+    """When an example accepts an element: if |given - wanted| <= absolute + relative * |wanted|."""
+
+    absolute: float
+    relative: float
+    elements: int
+    c_type: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a built chain is, and what it takes.
+
+    Attributes:
+        name: the C identifier that its functions begin with.
+        target: `hexagon` or `llvm`.
+        isa: the instruction set, for Hexagon.
+        input: the tensor that a call reads.
+        output: the tensor that a call writes.
+        image_shape: the logical NHWC shape of the input.
+        shape: the logical NHWC shape of the output.
+        weights_bytes: the bytes of the file of weights.
+        vtcm_bytes: the bytes of VTCM that a context takes.
+        scratch_bytes: the bytes of other memory that a context takes.
+        threads: how many threads a call uses.
+    """
+
+    name: str
+    target: Target
+    isa: str
+    input: Argument
+    output: Argument
+    image_shape: tuple[int, ...]
+    shape: tuple[int, ...]
+    weights_bytes: int
+    vtcm_bytes: int
+    scratch_bytes: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The contents of the files of one compiled chain.
+
+    Attributes:
+        built: what the chain is, and what it takes.
+        header: the text of `NAME.h`.
+        code: the bytes of `NAME.o`.
+        weights: the weights, laid out as the kernel reads them.
+    """
+
+    built: Built
+    header: str
+    code: bytes
+    weights: bytes
+
+
+def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> Parts:
+    """Compile one chain.
+
+    Args:
+        case: the chain and its plan.
+        tensors: the weights of the chain.
+        name: the C identifier that its functions begin with.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, for Hexagon.
+
+    Raises:
+        Unsupported: the chain can't be lowered, not be called from C, or takes more VTCM than there is; the message
+            says why.
+        ToolMissing: zig isn't installed.
+    """
+    if case.settled.uses_vtcm and not (fit := vtcm_fit(case.chain, case.settled)).fits:
+        raise Unsupported(str(fit))
+    functions = _functions(case, name)
+    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, case.settled), strict=False))
+    weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
+    memory = placed(functions, weights)
+    chain = case.chain
+    built = Built(
+        name=name,
+        target=target,
+        isa=isa,
+        input=Argument.like(chain.input_layout, input_layout(chain).physical_shape, chain.dtype),
+        output=Argument.like(chain.output_layout, output_shape(chain), chain.output_dtype(len(chain.conv) - 1)),
+        image_shape=chain.input,
+        shape=chain.shapes[-1],
+        weights_bytes=len(weights.content),
+        vtcm_bytes=memory.vtcm_bytes,
+        scratch_bytes=memory.scratch_bytes,
+        threads=max(functions.tasks, default=1),
+    )
+    texts = chain_texts(built, functions, memory, description(case))
+    code = linked(compiled(functions, target, isa), texts, name, target, isa)
+    return Parts(built, texts[f"{name}.h"], code, weights.content)
+
+
+@lru_cache(maxsize=MOST_CHAINS)
+def _functions(case: Case, name: str) -> Callable:
+    """Return the functions of a chain, which are the same ones for all instruction sets."""
+    return callable_module(lower_case(case).module, name)
+
+
+def built_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> tuple[Built, dict[str, bytes]]:
+    """Compile one chain as `compiled_chain` does; return what it is, and its files with an example, by their names."""
+    parts = compiled_chain(case, tensors, name, target, isa)
+    built, image, result = parts.built, tensors.image, _expected(case, tensors)
+    words = {**vars(built), "macro": name.upper(), "version": version("hexconv")}
+    example = rendered("example.c", {**words, **vars(_tolerance(case, tensors, result))})
+    return built, {
+        f"{name}.h": parts.header.encode(),
+        f"{name}_example.c": example.encode(),
+        f"{name}.json": json.dumps(asdict(built), indent=2).encode(),
+        f"{name}.weights.bin": parts.weights,
+        f"{name}.input.bin": packed_image(case.chain, image).tobytes(),
+        f"{name}.output.bin": result.tobytes(),
+        f"{name}.o": parts.code,
+    }
+
+
+def chain_texts(built: Built, functions: Callable, memory: Placed, said: Description) -> dict[str, str]:
+    """Return the texts of `NAME.h` and `NAME.c`, by file name."""
+    words = {
+        **vars(built),
+        **vars(said),
+        "macro": built.name.upper(),
+        "tasks": functions.tasks,
+        "copies": functions.copies,
+        "queues": functions.queues,
+        "pointers": memory.pointers,
+        "parameters": Code(", ").join([Code("void *")] * len(memory.pointers) + [Code("struct run *")]),
+        "functions": [f"{built.name}_kernel", *(f"{built.name}_task{i}" for i in range(len(functions.tasks)))],
+        "digest": memory.digest,
+    }
+    files = {f"{built.name}.h": "chain.h", f"{built.name}.c": "chain.c"}
+    return {file: rendered(template, words) for file, template in files.items()}
+
+
+def _expected(case: Case, tensors: Tensors) -> Array:
+    """Return the output, in its layout, that the definition of a convolution gives, its fringe zero."""
+    dtype = case.chain.output_dtype(len(case.chain.conv) - 1)
+    answer = reference(case.chain, *tensors.logical).astype(dtype)
+    return output_layout(case.chain).pack(answer, fill=0)
+
+
+def _tolerance(case: Case, tensors: Tensors, result: Array) -> _Tolerance:
+    """Integers are exact; floats are as near as `hexconv run` wants them."""
+    relative, absolute = tolerance_of(str(result.dtype), case.chain.longest_sum)
+    largest = float(np.max(np.abs(result.astype(np.float64)), initial=0.0))
+    size = max(largest, magnitude(case.chain, *tensors.logical)) if absolute else 0.0
+    c_type = {"float32": "float", "float16": "uint16_t"}.get(str(result.dtype), f"{result.dtype}_t")
+    return _Tolerance(absolute * size, relative, result.size, c_type)

@@ -1,0 +1,426 @@
+"""A whole chain in TE as one PrimFunc: packed input, convs, and their epilogues: bias, activation, requantisation."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import tvm
+from tvm import te, tirx
+
+from hexconv.compute.activation_code import activation
+from hexconv.compute.stored import Index, Position, Stored
+from hexconv.kernel import Forms, documented_forms, has_bytes_apart, has_runs, input_layout
+from hexconv.kernel.grouped import Diagonal, diagonal_of, without_groups
+from hexconv.layout import Layout
+from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.spec.activations import PRELU, SLOPE, TABLE
+from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import INPUT_CACHE, OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
+from hexconv.spec.requantize import FRACTION_BITS, Requantize
+from hexconv.spec.strips import Strips
+from hexconv.spec.vectors import OF_CHANNELS, lookup_place, vector_names, whole_channels
+
+
+@dataclass(frozen=True)
+class Image:
+    """The input as it comes.
+
+    Attributes:
+        tensor: the argument.
+        layout: its layout.
+    """
+
+    tensor: te.Tensor
+    layout: Layout
+
+    def element_at(self, image: Index, row: Index, column: Index, channel: Index) -> tirx.Expr:
+        """One logical element."""
+        return self.tensor[self.layout.physical_index(n=image, h=row, w=column, c=channel)]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The tensor that a conv reads.
+
+    Attributes:
+        tensor: the packed tensor.
+        stored: which part of it is stored, and how; the rest of its last channel block is never read.
+        zero_point: the zero point of its elements.
+    """
+
+    tensor: te.Tensor
+    stored: Stored
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The filter that a conv multiplies with.
+
+    Attributes:
+        tensor: the packed filter.
+        layout: the layout of the packed filter.
+        channels: the input channels that an output channel has weights for.
+        zero_point: the zero point of its elements.
+        diagonal: the input channels that it has for each output channel, if these differ; else None.
+    """
+
+    tensor: te.Tensor
+    layout: Layout
+    channels: int
+    zero_point: int
+    diagonal: Diagonal | None = None
+
+    def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
+        """One weight; where the bytes of a weight lie apart, they are put together."""
+        if has_runs(self.layout):
+            return self.tensor[self.layout.physical_index(o=output, h=row, r=column * self.channels + channel)]
+        place = {"o": output, "i": channel, "h": row, "w": column}
+        if not has_bytes_apart(self.layout):
+            return self.tensor[self.layout.physical_index(**place)]
+        high, low = (self.tensor[self.layout.physical_index(**place, b=byte)] for byte in (0, 1))
+        return high.astype("int32") * 256 + low.astype("int32")
+
+
+def pack_input(image: Image, stored: Stored, zero_point: int, strips: Strips | None = None) -> te.Tensor:
+    """Pack the stored part of the input, with `zero_point` wherever there is no logical element.
+
+    Of strips, each is read where it begins in its image.
+
+    Padding and packing are one stage, so that the schedule can turn it into the input cache read (seed document 003,
+    "Packed input").
+    """
+    extents = stored.extents
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        at = Position.of(stored.layout, index)
+        n, first = (strips.image_of(at.n), strips.first_read(at.n, tirx.min)) if strips else (at.n, -extents.left)
+        logical = image.element_at(n, at.row - extents.top, first + at.column, at.channel)
+        return at.where_logical(stored, logical, tirx.const(zero_point, image.tensor.dtype))
+
+    return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
+
+
+def write_output(cache: te.Tensor, stored: Stored, output: Stored) -> te.Tensor:
+    """Copy the output from a cache of another layout, which holds all of the output, its fringe included.
+
+    Args:
+        cache: the output cache, which the last conv fills.
+        stored: how the output cache lies.
+        output: how the output lies.
+    """
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        return stored.element_at(cache, Position.of(output.layout, index))
+
+    return te.compute(output.layout.physical_shape, element, name=OUTPUT)
+
+
+def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: str, name: str) -> te.Tensor:
+    """Compute the packed sums of a conv2d in `dtype`; they are zero where the output has no logical element.
+
+    Args:
+        conv: the geometry of the conv.
+        source: the tensor that the conv reads.
+        filter: the filter that it multiplies with.
+        output: which part of the result is stored, and how.
+        dtype: the dtype of the accumulator.
+        name: the name of the stage, of its block and of its buffer.
+
+    The condition that an output element is logical stands inside the sum and depends on no reduction axis. So nothing
+    is read for other elements, and no index leaves its buffer (the 3x3 listing of seed document 003 reads past its
+    caches here).
+    """
+    (sh, sw), (dh, dw) = conv.stride, conv.dilation
+    inputs, outputs = source.stored.extents.channels // conv.groups, conv.out_channels // conv.groups
+    rc = te.reduce_axis((0, filter.diagonal.channels if filter.diagonal else inputs), "rc")
+    rh = te.reduce_axis((0, conv.kernel[0]), "rh")
+    rw = te.reduce_axis((0, conv.kernel[1]), "rw")
+    of_product = "int32" if dtype == "int64" else dtype  # a product of int16 fits int32
+
+    def product(to: Position) -> tirx.Expr:
+        first = first_channel(filter.diagonal, to.channel) if filter.diagonal else to.channel // outputs * inputs
+        channel = rc if conv.groups == 1 else first + rc
+        at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
+        value = source.stored.element_at(source.tensor, at)
+        tap = filter.element_at(to.channel, rc, rh, rw)
+        factors = centred(value, source.zero_point, of_product), centred(tap, filter.zero_point, of_product)
+        return (factors[0] * factors[1]).astype(dtype)
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        to = Position.of(output.layout, index)
+        value = to.where_logical(output, product(to), tirx.const(0, dtype))
+        return te.sum(value, axis=[rc, rh, rw])
+
+    return te.compute(output.layout.physical_shape, element, name=name)
+
+
+def first_channel(diagonal: Diagonal, output: Index) -> Index:
+    """The first input channel that a filter has for an output channel."""
+    return diagonal.first_plane(output // CHANNEL_BLOCK, tirx.min) * CHANNEL_BLOCK
+
+
+def centred(value: tirx.Expr, zero_point: int, dtype: str) -> tirx.Expr:
+    """A value in the accumulator's dtype, with its zero point subtracted."""
+    wide = value.astype(dtype)
+    return wide - tirx.const(zero_point, dtype) if zero_point else wide
+
+
+Vectors = Mapping[str, te.Tensor]
+"""What a conv has beside its filter and bias: per-channel `multiplier` and `shift`, `table`, or `slope`."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The arguments that a conv has beside its filter.
+
+    Attributes:
+        bias: [K] of int32, or of float32 for floats, or None. It may be a buffer instead of a TE tensor, as may all
+            vectors.
+        vectors: the per-channel values of its requantisation, [K] or more each, and its table, [256].
+        place_of_entry: from a code, 0 to 255, to the place of its entry in the table.
+    """
+
+    bias: te.Tensor | None
+    vectors: Vectors
+    place_of_entry: Callable[[tirx.Expr], tirx.Expr]
+
+
+def needs_epilogue(conv: Conv2d, accumulator_dtype: str, output_dtype: str) -> bool:
+    """Whether the sums are not yet the output, so that they need an accumulator tile of their own."""
+    return conv.bias or conv.activation != "none" or conv.requantize is not None or accumulator_dtype != output_dtype
+
+
+def epilogue(
+    conv: Conv2d,
+    sums: te.Tensor,
+    beside: Beside,
+    output: Stored,
+    fringe: int,
+    dtype: str,
+    name: str,
+) -> te.Tensor:
+    """Compute the output of a conv from its sums, packed as they are; `fringe` wherever there is no logical element.
+
+    Args:
+        conv: the conv whose epilogue is applied.
+        sums: the packed sums, in the accumulator's dtype.
+        beside: the conv's bias, vectors and table.
+        output: which part of the sums and of the output is stored, and how.
+        fringe: the value outside of the logical region: what the next conv must read there, or 0 at the end of a chain.
+        dtype: the dtype of the output.
+        name: the name of the stage, of its block and of its buffer.
+    """
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        at = Position.of(output.layout, index)
+        value = finished(conv, sums(*index), sums.dtype, beside, at.channel, dtype)
+        outside = tirx.const(fringe, dtype)
+        return at.where_logical(output, output.as_stored(value, at), output.as_stored(outside, at))
+
+    return te.compute(output.layout.physical_shape, element, name=name)
+
+
+def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, channel: tirx.Expr, dtype: str) -> tirx.Expr:
+    """One element of the output, in `dtype`, from its sum, in the dtype `of_sums`."""
+    value = total if beside.bias is None else total + beside.bias[channel].astype(of_sums)
+    if conv.activation != TABLE:
+        value = activation(conv, value, beside.vectors[SLOPE][channel] if conv.activation == PRELU else None)
+    if conv.requantize:
+        by_channel = {what: beside.vectors[what][channel] for what in conv.requantize.vectors}
+        value = requantized(value, conv.requantize, by_channel, dtype)
+    if conv.activation == TABLE:
+        value = beside.vectors[TABLE][beside.place_of_entry(value.astype("int32") - INTEGER_RANGE[dtype][0])]
+    return value.astype(dtype)
+
+
+def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.Expr], dtype: str) -> tirx.Expr:
+    """Requantise a sum in TIR, in 64 bits so that nothing overflows (numpy's twin is `reference.requantized`)."""
+    multiplier, shift = (
+        by_channel[what].astype("int64") if what in by_channel else tirx.const(getattr(by, what), "int64")
+        for what in ("multiplier", "shift")
+    )
+    wide = value.astype("int64")
+    wide = wide if by.saturates_at is None else _clamped(wide, -by.saturates_at, by.saturates_at)
+    rounded = (
+        _to_even(wide * multiplier, by, FRACTION_BITS - shift)
+        if by.rounding == "even"
+        else _twice(wide, by, multiplier, shift)
+    )
+    moved = rounded + tirx.const(by.zero_point, "int64")
+    shown = _hidden(moved) if by.clamp or _is_little(by) else moved
+    return _clamped(shown, *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
+
+
+def _is_little(by: Requantize) -> bool:
+    """Whether scaling makes any 32-bit sum less than one: a zero point at an end of the range then leaves one code."""
+    return isinstance(by.shift, int) and by.shift < 0 and by.most_multiplier < 1 << -by.shift
+
+
+def _hidden(value: tirx.Expr) -> tirx.Expr:
+    """A 64-bit value whose range is hidden from TVM.
+
+    Where TVM can prove that a clamp leaves one code, it makes the result a constant, and the conv then reads nothing.
+    """
+    return tirx.reinterpret("int64", tirx.reinterpret("uint64", value))
+
+
+def _to_even(product: tirx.Expr, by: Requantize, bits: tirx.Expr) -> tirx.Expr:
+    """Round `product / 2**bits` half to even, after it is rounded half up to the stated binary places, if any are."""
+    if by.fraction_bits is None:
+        return _once(product, bits)
+    dropped = FRACTION_BITS - by.lift
+    kept = (product + tirx.const(1 << (dropped - 1), "int64")) >> tirx.const(dropped, "int64")
+    return _once(kept, tirx.const(by.fraction_bits, "int64"))
+
+
+def _once(product: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:
+    """`product / 2**bits` rounded to nearest, ties to even; `bits` is 1 or more."""
+    one = tirx.const(1, "int64")
+    is_odd = tirx.bitwise_and(product >> bits, one)
+    return (product + ((one << (bits - one)) - one) + is_odd) >> bits
+
+
+def _twice(wide: tirx.Expr, by: Requantize, multiplier: tirx.Expr, shift: tirx.Expr) -> tirx.Expr:
+    """Scale as TFLite does: round the high half of the product, then round again in the shift."""
+    left = max(by.shift, 0) if isinstance(by.shift, int) else 0
+    wide = _clamped(wide * (1 << left), -(2**31), 2**31 - 1)
+    if left:  # so that LLVM knows that it multiplies 32-bit words
+        wide = wide.astype("int32").astype("int64")
+    high = (wide * multiplier + tirx.const(1 << 30, "int64")) >> tirx.const(FRACTION_BITS, "int64")
+    if isinstance(by.shift, int) and by.shift >= 0:
+        return high
+    bits, one = tirx.const(0, "int64") - shift, tirx.const(1, "int64")
+    half = (one << bits) >> one
+    # An arithmetic shift by 63 is -1 for negative values: their ties then fall away from zero, where there are any.
+    away = (high >> tirx.const(63, "int64")) * te.min(bits, one) if by.rounding == "away" else tirx.const(0, "int64")
+    return (high + half + away) >> bits
+
+
+def _clamped(value: tirx.Expr, low: int, high: int) -> tirx.Expr:
+    """`value` held between two 64-bit constants."""
+    return te.min(te.max(value, tirx.const(low, "int64")), tirx.const(high, "int64"))
+
+
+def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None = None) -> tvm.IRModule:
+    """The chain as an unscheduled module with one PrimFunc `main`.
+
+    Its arguments: `input` (`Chain.input_layout`), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a
+    conv has one ([K] of int32, or float32), `multiplier1`, `shift1`, ... where a conv has one value per channel
+    (int32, [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a
+    nest of rows keeps them in the order of `hexconv.spec.vectors`), and `output` (`Chain.output_layout`) last.
+
+    Its blocks: `input_cache`; then `intermediateI` for each conv I but the last, and `output` for the last one, after
+    `output_cache` where the output cache has another layout. A conv with an epilogue has a block `accumulatorI` before
+    its result.
+
+    Args:
+        chain: what to compute.
+        forms: the layouts of all tensors, by default those of the document.
+        strips: the strips that the chain is a batch of, where it is one: `input` is then the whole images.
+    """
+    forms = forms or documented_forms(chain)
+    chain = without_groups(chain) if forms.has_rows else chain
+    stored = _all_stored(chain, forms, strips)
+    layout = input_layout(chain, strips.images if strips else None)
+    image = Image(te.placeholder(layout.physical_shape, chain.dtype, "input"), layout)
+    filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
+    biases = [_bias(chain, index) for index in range(len(chain.conv))]
+    vectors = _vectors(chain, forms)
+    tensor = pack_input(image, stored[0], chain.zero_point, strips)
+    for index in range(len(chain.conv)):
+        source = Source(tensor, stored[index], chain.output_zero_point(index))
+        ends = has_epilogue(chain, index, forms)
+        beside = Beside(biases[index], vectors[index], lookup_place if forms.has_rows else _as_it_is)
+        name = output_name(chain, index, forms)
+        tensor = _stage(chain, index, source, filters[index], beside, stored[index + 1], ends, name)
+    if forms.lays_output_out:
+        tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], forms.output))
+    packed = [filter.tensor for filter in filters]
+    beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
+    arguments = [image.tensor, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
+    return tvm.IRModule({"main": te.create_prim_func(arguments)})
+
+
+def _all_stored(chain: Chain, forms: Forms, strips: Strips | None) -> list[Stored]:
+    """Every tensor as it is stored; a strip has the columns of a tensor that lie in the image."""
+    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
+    for tensor in range(len(stored)):
+        if strips and not strips.is_inside(tensor):
+            valid = partial(_kept_valid if strips.keeps else _valid, strips, tensor)
+            stored[tensor] = replace(stored[tensor], columns=valid)
+    return stored
+
+
+def _valid(strips: Strips, tensor: int, number: Index) -> tuple[Index, Index]:
+    """The columns of strip `number` that lie in the image."""
+    return strips.valid_columns(tensor, number, tirx.min, tirx.max)
+
+
+def _kept_valid(strips: Strips, tensor: int, number: Index) -> tuple[Index, Index]:
+    """The same of those that it makes. They may begin left of it: TVM can take two bounds apart, not three."""
+    begin, end = strips.image_columns(tensor, number, tirx.min)
+    return begin, tirx.min(end, strips.tensors[tensor].made)
+
+
+def output_name(chain: Chain, index: int, forms: Forms) -> str:
+    """The name of the tensor that conv `index` (from 0) writes."""
+    if index < len(chain.conv) - 1:
+        return intermediate(index + 1)
+    return OUTPUT_CACHE if forms.lays_output_out else OUTPUT
+
+
+def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
+    """Whether conv `index` (from 0) has an accumulator apart from its output; in a nest of rows each conv has one."""
+    return forms.has_rows or needs_epilogue(chain.conv[index], chain.sum_dtype(index), chain.output_dtype(index))
+
+
+def _stage(
+    chain: Chain,
+    index: int,
+    source: Source,
+    filter: Filter,
+    beside: Beside,
+    output: Stored,
+    ends: bool,
+    name: str,
+) -> te.Tensor:
+    """The stages of one conv: its sums, and its epilogue if it `ends` in one."""
+    conv = chain.conv[index]
+    sums = conv2d(conv, source, filter, output, chain.sum_dtype(index), accumulator(index + 1) if ends else name)
+    if not ends:
+        return sums
+    fringe = 0 if index == len(chain.conv) - 1 else chain.output_zero_point(index + 1)
+    return epilogue(conv, sums, beside, output, fringe, chain.output_dtype(index), name)
+
+
+def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
+    """The packed filter of conv `index`."""
+    layout = forms.filters[index]
+    packing = forms.packings[index]
+    tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
+    channels = chain.filter_shapes[index][1]
+    diagonal = diagonal_of(chain, index) if forms.has_rows else None
+    return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift, diagonal)
+
+
+def _bias(chain: Chain, index: int) -> te.Tensor | None:
+    """The bias of conv `index`, if it has one."""
+    conv = chain.conv[index]
+    return te.placeholder((conv.out_channels,), chain.bias_dtype, bias_name(index + 1)) if conv.bias else None
+
+
+def _vectors(chain: Chain, forms: Forms) -> list[Vectors]:
+    """For each conv, the per-channel values of its requantisation, and its table."""
+    found: list[dict[str, te.Tensor]] = [{} for _ in chain.conv]
+    for name, each in vector_names(chain).items():
+        in_blocks = forms.has_rows and each.what in OF_CHANNELS
+        elements = whole_channels(each.elements) if in_blocks else each.elements
+        found[each.number - 1][each.what] = te.placeholder((elements,), each.dtype, name)
+    return [*found]
+
+
+def _as_it_is(code: tirx.Expr) -> tirx.Expr:
+    """The place of a code's entry in a table whose entries stand in the order of codes: the code itself."""
+    return code

@@ -1,0 +1,342 @@
+"""Functions that C calls: lowered modules that take pointers and need nothing of TVM's runtime, compiled to an object.
+
+before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filter1, ..., output, cache, ..., call):
+             cache = alloc_buffer(...)                       ...
+             for band in parallel(4): ...                    NAME_in_parallel(call, 0, 4)
+             hexconv_start_group(queue)                      call[queue] += 1
+             hexconv_wait(queue, k)                          NAME_wait(call, queue, k)
+                                                         NAME_task0(input, ..., cache, ..., call, band): ...
+
+Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` points to the number of groups
+of copies that were started in each queue, int32, and to what the caller keeps behind them; it is handed on to the
+functions that the caller has to provide. Buffers in registers stay as they are.
+
+A parallel loop becomes a function of its index. Each call of it gets caches of its own, and a `call` of its own, since
+a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
+behind an offset that hangs on an index, and would load byte by byte.
+
+Functions for Hexagon are compiled in three ways, and the one whose innermost loops take fewest packets is taken. Their
+caches are parameters, so that LLVM begins with other live ranges than where a kernel allocates its caches itself. Which
+registers it then gives to a loop is a matter of luck, and with it how many of the loop's instructions share a packet.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call
+from tvm.target import Target
+
+from hexconv.errors import Unsupported
+from hexconv.lower import queues
+from hexconv.lower.buffers import is_register
+from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas, with_long_loops
+from hexconv.lower.host_code import host_target
+from hexconv.lower.lowered import without_compaction
+from hexconv.lower.object_file import as_it_is, object_file
+from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
+from hexconv.lower.shared_caches import without_views
+from hexconv.lower.vtcm import SCOPE, buffer_bytes
+from hexconv.tir.trees import all_of, around, steps_of
+
+ALIGNMENT_BYTES = 128
+"""One HVX vector: every pointer that is passed starts at a multiple of it."""
+
+NO_PACKED_API = 2
+"""TVM's number of a calling convention whose functions its pass `MakePackedAPI` leaves alone."""
+
+Pointer = tirx.Var
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters that all functions of a chain have."""
+
+    name: str
+    buffers: tuple[tirx.Var, ...]
+    arguments: tuple[Pointer, ...]
+    caches: tuple[Pointer, ...]
+    call: Pointer
+
+    def function(self, name: str, body: tirx.Stmt, more: Sequence[tirx.Var] = ()) -> tirx.PrimFunc:
+        """Build a function of these parameters and `more`."""
+        views = [
+            tirx.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip(self.buffers, self.arguments, strict=True)
+        ]
+        whole = _aligned((*self.arguments, *self.caches), tirx.SeqStmt([*views, body]))
+        function = tirx.PrimFunc([*self.arguments, *self.caches, self.call, *more], whole)
+        # No `tirx.noalias`: by the types in TVM's code LLVM already knows caches apart. Told twice, LLVM keeps more
+        # addresses in registers, and the loops of HVX kernels take a fifth more packets.
+        return function.with_attr({"global_symbol": name, "calling_conv": NO_PACKED_API})
+
+
+def _aligned(pointers: Sequence[Pointer], body: tirx.Stmt) -> tirx.Stmt:
+    """Say of each pointer that it starts at a whole vector."""
+    for pointer in reversed(pointers):
+        body = tirx.AttrStmt(pointer, "storage_alignment", tirx.IntImm("int32", ALIGNMENT_BYTES), body)
+    return body
+
+
+MOST_QUEUES = 32
+"""As in `hexconv_platform.h`."""
+_EXTERN = tvm.ir.Op.get("tirx.call_extern")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of a cache, which the caller provides.
+
+    Attributes:
+        name: the name of the cache.
+        bytes: the bytes of one copy.
+        copies: how many copies lie one after the other: one for each index of the parallel loop that uses the cache.
+        in_vtcm: whether its schedule wants it in VTCM.
+    """
+
+    name: str
+    bytes: int
+    copies: int
+    in_vtcm: bool
+
+
+@dataclass(frozen=True)
+class Callable:
+    """The functions of a chain that C can call.
+
+    Attributes:
+        module: `NAME_kernel` and `NAME_task0`, ...
+        name: the text with which their names begin.
+        arguments: names of the chain's arguments, in the order of the parameters.
+        memories: the caches, in the order of the parameters behind them.
+        tasks: the number of iterations of each parallel loop.
+        copies: whether the functions ask for asynchronous copies.
+        queues: how many queues their copies take, numbered from 0 on.
+    """
+
+    module: tvm.IRModule
+    name: str
+    arguments: tuple[str, ...]
+    memories: tuple[Memory, ...]
+    tasks: tuple[int, ...]
+    copies: bool
+    queues: int
+
+
+def callable_module(module: tvm.IRModule, name: str) -> Callable:
+    """Make `main` of a lowered module callable from C.
+
+    Args:
+        module: flat buffers, no blocks (`Lowered.module`).
+        name: a C identifier.
+
+    Raises:
+        Unsupported: a parallel loop uses a number that is computed before it, or copies take too many queues.
+    """
+    main = call_engine(without_views(module))["main"]
+    arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
+    caches = _Caches()
+    most = _queues(main.body, name)
+    body = _without_allocations(main.body, caches)
+    call = tirx.Var("call", tvm.ir.PointerType(tvm.ir.PrimType("int32")))
+    signature = Signature(name, tuple(main.params), tuple(arguments), tuple(caches.pointers), call)
+    body, tasks = _outlined(_named_engine(body, signature), signature)
+    functions = {f"{name}_kernel": signature.function(f"{name}_kernel", body)}
+    for number, task in enumerate(tasks):
+        functions[f"{name}_task{number}"] = signature.function(f"{name}_task{number}", task.body, [task.index])
+    return Callable(
+        module=tvm.IRModule({name: with_long_loops(function, main) for name, function in functions.items()}),
+        name=name,
+        arguments=tuple(buffer.name for buffer in main.params),
+        memories=tuple(caches.memories),
+        tasks=tuple(task.extent for task in tasks),
+        copies=any(str(call.args[0].value) in (ROWS, FUNCTIONS[queues.COPY]) for call in _calls_of_engine(main.body)),
+        queues=most,
+    )
+
+
+class _Caches:
+    """Collects the parameters that caches become."""
+
+    def __init__(self) -> None:
+        self.memories: list[Memory] = []
+        self.pointers: list[Pointer] = []
+        self._taken: Counter[str] = Counter()
+
+    def add(self, buffer: tirx.Var, copies: int) -> Pointer:
+        """Add a cache; caches of the same name are told apart by a number."""
+        taken = self._taken[buffer.name]
+        self._taken[buffer.name] += 1
+        name = f"{buffer.name}.{taken}" if taken else buffer.name
+        size_bytes = -(-buffer_bytes(buffer) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        self.memories.append(Memory(name, size_bytes, copies, buffer.scope() == SCOPE))
+        self.pointers.append(tirx.Var(name.replace(".", "_"), buffer.data.ty))
+        return self.pointers[-1]
+
+
+def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
+    """Turn caches into views of parameters; each index of a parallel loop is called with a copy of its own."""
+
+    def viewed(node: tirx.AllocBuffer, loop: tirx.For | None) -> tirx.Stmt:
+        buffer = node.buffer
+        if is_register(buffer):
+            return node
+        return tirx.DeclBuffer(buffer, data=caches.add(buffer, int(loop.extent) if loop else 1))
+
+    def inside(loop: tirx.For) -> tirx.For:
+        if loop.kind != tirx.ForKind.PARALLEL:
+            return loop
+        inner = tvm_ffi.structural_map(loop.body, (tirx.AllocBuffer, lambda node: viewed(node, loop)))
+        return around(loop, inner)
+
+    body = tvm_ffi.structural_map(body, (tirx.For, inside))
+    return tvm_ffi.structural_map(body, (tirx.AllocBuffer, lambda node: viewed(node, None)))
+
+
+def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
+    """Turn `hexconv_copy(...)` and its like into `NAME_copy(call, ...)`, and count the groups that start."""
+
+    def named(call: Call) -> tirx.Expr:
+        if not _is_of_engine(call):
+            return call
+        function = f"{signature.name}_{str(call.args[0].value).removeprefix('hexconv_')}"
+        return tirx.call_extern("int32", function, signature.call, *call.args[1:])
+
+    def counted(statement: tirx.Evaluate) -> tirx.Stmt:
+        call = statement.value
+        if not isinstance(call, Call) or not _is_of_engine(call):
+            return statement
+        if str(call.args[0].value) == FUNCTIONS[queues.END]:
+            return tirx.Evaluate(tirx.IntImm("int32", 0))
+        if str(call.args[0].value) == FUNCTIONS[queues.START]:
+            queue = call.args[1]
+            return tirx.BufferStore(groups, tirx.BufferLoad(groups, [queue]) + 1, [queue])
+        return statement
+
+    groups = tirx.decl_buffer([MOST_QUEUES], "int32", "groups")
+    body = tvm_ffi.structural_map(body, (tirx.Evaluate, counted))
+    body = tvm_ffi.structural_map(body, (Call, named))
+    return tirx.SeqStmt([tirx.DeclBuffer(groups, data=signature.call), *steps_of(body)])
+
+
+def _is_of_engine(call: Call) -> bool:
+    """Whether a call is to one of the copy engine's functions."""
+    return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A parallel loop as a function of its index."""
+
+    index: tirx.Var
+    extent: int
+    body: tirx.Stmt
+
+
+def _outlined(body: tirx.Stmt, signature: Signature) -> tuple[tirx.Stmt, list[_Task]]:
+    """Turn parallel loops, which stand in the outermost sequence, into tasks and calls that start them."""
+    steps = steps_of(body)
+    views = [step for step in steps if isinstance(step, tirx.DeclBuffer)]
+    tasks: list[_Task] = []
+    for place, step in enumerate(steps):
+        if isinstance(step, tirx.For) and step.kind == tirx.ForKind.PARALLEL:
+            tasks.append(_Task(step.loop_var, int(step.extent), tirx.SeqStmt([*views, step.body])))
+            _check_free(tasks[-1], signature)
+            start = [signature.call, len(tasks) - 1, step.extent]
+            steps[place] = tirx.Evaluate(tirx.call_extern("int32", f"{signature.name}_in_parallel", *start))
+    return tirx.SeqStmt(steps), tasks
+
+
+def _check_free(task: _Task, signature: Signature) -> None:
+    """Refuse a task that uses variables other than its index and its parameters."""
+    known = [task.index, *signature.arguments, *signature.caches, signature.call, *signature.buffers]
+    for variable in tirx.analysis.undefined_vars(task.body, []):
+        if not any(variable.same_as(one) for one in known):
+            raise Unsupported(f"{signature.name}: a parallel loop uses {variable.name}, which is computed before it")
+
+
+def _queues(body: tirx.Stmt, name: str) -> int:
+    """Count the queues that copies take; refuse more than a platform has for each thread."""
+    most = max((int(call.args[1]) + 1 for call in _calls_of_engine(body)), default=0)
+    if most > MOST_QUEUES:
+        raise Unsupported(
+            f"{name}: its asynchronous copies take {most} queues, and platforms have {MOST_QUEUES} for each thread; "
+            'use a shorter chain, or buffering = "single"'
+        )
+    return most
+
+
+def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
+    """Find the calls of the copy engine's functions."""
+    return [call for call in all_of(body, Call) if _is_of_engine(call)]
+
+
+ENTRY = "tirx.is_entry_func"
+"""An attribute that TVM's pipeline gives to a module's only function: LLVM would then get TVM's own entry beside it."""
+
+UNKNOWN_TRIPS = 8
+"""What a loop counts for whose trips are in a register."""
+MOST_CHAINS = 64
+"""How many chains keep what TVM's passes made of them, for the next instruction set."""
+
+
+def compiled(functions: Callable, target: str, isa: str) -> bytes:
+    """Compile functions by TVM's own passes and LLVM.
+
+    Args:
+        functions: the result of `callable_module`.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, if the target is Hexagon.
+    """
+    if target == "hexagon":
+        ways = [hexagon_target(isa, functions.module, more) for more in WAYS]
+        libraries = [(_library(functions, target, machine), machine) for machine in ways]
+        made = [object_file(library, library.inspect_source("asm"), isa, machine) for library, machine in libraries]
+        return min(made, key=lambda each: packets_in_loops(each[1]))[0]
+    return as_it_is(_library(functions, target, host_target()))
+
+
+def packets_in_loops(text: str) -> int:
+    r"""Count the packets that one entry of each innermost hardware loop of some assembly takes.
+
+    >>> loop = [".LBB0_1:", "{", "r0 = add(r0,#1)", "}", "{", "r1 = r0", "} :endloop0", "{", "jumpr r31", "}"]
+    >>> packets_in_loops("\n".join(["loop0(.LBB0_1,#9)", "}", *loop]))
+    18
+    >>> packets_in_loops("\n".join(["loop0(.LBB0_1,r7)", "}", *loop])) == 2 * UNKNOWN_TRIPS
+    True
+    """
+    trips = {begin: int(count) if count.isdigit() else UNKNOWN_TRIPS for begin, count in _LOOP.findall(text)}
+    now, packets, found = 0, 0, 0
+    for line in text.splitlines():
+        label = line.partition(":")[0]
+        if label in trips:
+            now, packets = trips[label], 0
+        elif _END.match(line):
+            packets += 1
+            found += now * packets if ":endloop0" in line else 0
+    return found
+
+
+_LOOP, _END = re.compile(r"loop0\(#*([.\w$]+),\s*#*(\w+)\)"), re.compile(r"\s*}")
+
+
+def _library(functions: Callable, target: str, machine: Target) -> tvm.runtime.Module:
+    """Let LLVM compile functions for a machine."""
+    passed = _passed(functions, target).functions
+    bound = {name: function.with_attr("target", machine) for name, function in passed.items()}
+    return tvm.get_global_func("target.build.llvm")(tvm.IRModule(bound), machine)
+
+
+@lru_cache(maxsize=MOST_CHAINS)
+def _passed(functions: Callable, target: str) -> tvm.IRModule:
+    """Run TVM's own passes, which see no instruction set, and none of LLVM's options."""
+    pipeline, finish, _device = tirx.get_tir_pipeline("default")
+    machine = hexagon_target(isas()[0]) if target == "hexagon" else host_target()
+    bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
+    with without_compaction():
+        finished = finish()(pipeline(bound))
+    return tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})

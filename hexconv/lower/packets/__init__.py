@@ -1,1 +1,0 @@
-"""Packets of Hexagon instructions: read from assembly, judged by the published rules of stalls, and improved."""

@@ -1,0 +1,198 @@
+"""Operands of scalar code for a conv in a nest of rows: where elements lie, zero points, filters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from tvm import tirx
+
+from hexconv.compute.stored import Position, Stored
+from hexconv.compute.te import Beside
+from hexconv.kernel import Forms, has_bytes_apart
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.grouped import Diagonal, diagonal_of, own_words_of, without_groups
+from hexconv.kernel.scalar import has_offsets, sums_words
+from hexconv.layout import Layout
+from hexconv.lower.conv_step import ConvStep, Made, StepOperands, in_ring
+from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.spec.names import numbered
+from hexconv.spec.vectors import UNCACHED, lookup_place, whole_channels
+
+
+@dataclass(frozen=True)
+class FlatCache:
+    """A part of a packed tensor in a flat buffer.
+
+    Attributes:
+        buffer: the buffer that holds the part.
+        origin: the element of the buffer at which index 0 along every axis lies.
+        strides: elements from one index to the next, axis by axis.
+    """
+
+    buffer: tirx.Var
+    origin: tirx.Expr
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, buffer: tirx.Var, origin: tirx.Expr, **extents: int) -> "FlatCache":
+        """Describe a cache that holds some images, or some blocks of filters, and all else of a packed tensor in order.
+
+        Args:
+            layout: the layout of the tensor.
+            buffer: the buffer of the cache.
+            origin: the element of the buffer at which index 0 along every axis lies.
+            extents: by name, the sizes of axes along which it holds only a part. It may hold any number of rows.
+        """
+        shape = [extents.get(output.name, output.extent) for output in layout.outputs]
+        return cls(buffer, origin, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
+
+    def behind(self, elements: int) -> "FlatCache":
+        """Return the same cache, with its origin `elements` further on."""
+        return replace(self, origin=self.origin + elements) if elements else self
+
+    def place(self, indices: tuple[Any, ...]) -> tirx.Expr:
+        """Return the element of the buffer at some indices of the tensor."""
+        return sum((index * stride for index, stride in zip(indices, self.strides, strict=True)), self.origin)
+
+    def __getitem__(self, indices: tuple[Any, ...]) -> tirx.Expr:
+        """Load the value at some indices of the tensor."""
+        return tirx.BufferLoad(self.buffer, [self.place(indices)])
+
+
+Arguments = Mapping[str, tirx.Buffer]
+
+
+@dataclass(frozen=True)
+class ScalarInner:
+    """What scalar code knows of a conv before its steps.
+
+    Attributes:
+        number: the number of the conv, from 1.
+        conv: the conv.
+        has_own_inputs: whether each group of output channels has input channels of its own, as many as it has outputs.
+        sums_words: whether its sums are made of words of 4 bytes.
+        is_signed: whether activations are int8.
+        is_last: whether it makes the output.
+        made_as: how the rows of its target are counted.
+        source: the stored part and the layout of the tensor that it reads.
+        target: the stored part and the layout of the tensor that it makes.
+        filter: the layout of its filter.
+        in_channels: the input channels of the filter, which each output channel multiplies.
+        diagonal: which channels of the source these are, where output channels differ in them; else None.
+        in_zero: the zero point of the source.
+        filter_zero: the zero point of the filter as it is laid out.
+        fringe: what the target holds where it has no logical element.
+        dtype: the type of the target's elements.
+        sum_dtype: the type of its sums: int32, or int64 where they saturate before they are scaled.
+        channel_unit: channels that one step along the target's axis of channels counts.
+        beside: the bias, the per-channel values of requantisation, and the table.
+        offsets: the scratch for the offset of each channel's sums of words; None if the sums need no offset.
+    """
+
+    number: int
+    conv: Conv2d
+    has_own_inputs: bool
+    sums_words: bool
+    is_signed: bool
+    is_last: bool
+    made_as: Made
+    source: Stored
+    target: Stored
+    filter: Layout
+    in_channels: int
+    diagonal: Diagonal | None
+    in_zero: int
+    filter_zero: int
+    fringe: int
+    dtype: str
+    sum_dtype: str
+    channel_unit: int
+    beside: Beside
+    offsets: tirx.Buffer | None
+
+    @property
+    def sums_windows(self) -> bool:
+        """Whether it sums windows, for the zero point of its filter."""
+        return self.sums_words and self.filter_zero != 0
+
+    @property
+    def channels(self) -> int:
+        """The output channels, rounded up to whole blocks of 32."""
+        return whole_channels(self.conv.out_channels)
+
+    @property
+    def columns(self) -> int:
+        """The stored columns of its target."""
+        return self.target.padded[2]
+
+    def source_cache(self, operands: StepOperands) -> FlatCache:
+        """Return the cache that a step reads."""
+        return FlatCache.of(self.source.layout, operands.source.buffer, operands.source.origin)
+
+    def source_row(self, operands: StepOperands, y: tirx.Expr, rh: tirx.Expr) -> tirx.Expr:
+        """Return the row of the source cache that a row of taps reads for row `y` of a step."""
+        source = operands.source
+        return in_ring(source, source.first + y * self.conv.stride[0] + rh * self.conv.dilation[0])
+
+    def source_column(self, x: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
+        """Return the column of the source cache that a tap reads for a stored column of the target."""
+        return x * self.conv.stride[1] + rw * self.conv.dilation[1]
+
+    def filter_cache(self, operands: StepOperands) -> FlatCache:
+        """Return the filter cache of a step."""
+        return FlatCache.of(self.filter, operands.filter, operands.filter_origin)
+
+    def target_places(self, step: ConvStep, y: tirx.Expr, x: tirx.Expr, channel: Any) -> list[tuple[Position, Any]]:
+        """Return where an element of a step is stored: its position and its element of the buffer.
+
+        Elements whose bytes lie apart have two places, one for each byte.
+        """
+        place, layout = step.target, self.target.layout
+        unit = self.made_as.unit
+        row = y + place.first * unit if unit > 1 else in_ring(place, place.first + y)
+        cache = FlatCache.of(layout, place.buffer, place.origin, **({"C": step.most_blocks} if self.is_last else {}))
+        found = []
+        for byte in (0, 1) if has_bytes_apart(layout) else (0,):
+            at = Position(0, row, x, channel, tirx.const(byte, "int32"))
+            found.append((at, cache.place(at.packed(layout, byte))))
+        return found
+
+
+def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: Arguments) -> ScalarInner:
+    """Collect what scalar code knows of conv `index` (from 0) of a chain in a nest of rows."""
+    chain = without_groups(chain)
+    conv, is_last, diagonal = chain.conv[index], index == len(chain.conv) - 1, diagonal_of(chain, index)
+    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
+    offsets = tirx.decl_buffer(
+        (whole_channels(conv.out_channels),), "int32", numbered("offset", index + 1), scope=scope
+    )
+    return ScalarInner(
+        number=index + 1,
+        conv=conv,
+        has_own_inputs=is_depthwise(chain, index) or own_words_of(chain, index) is not None,
+        sums_words=sums_words(chain, index),
+        is_signed=chain.dtype == "int8",
+        is_last=is_last,
+        made_as=Made.of(forms, index + 1),
+        source=stored[index],
+        target=stored[index + 1],
+        filter=forms.filters[index],
+        in_channels=diagonal.channels if diagonal else chain.filter_shapes[index][1],
+        diagonal=diagonal,
+        in_zero=chain.output_zero_point(index),
+        filter_zero=conv.filter_zero_point + forms.packings[index].shift,
+        fringe=0 if is_last else chain.output_zero_point(index + 1),
+        dtype=chain.output_dtype(index),
+        sum_dtype=chain.sum_dtype(index),
+        channel_unit=forms.channel_units[index + 1],
+        beside=_beside(index + 1, arguments),
+        offsets=offsets if has_offsets(chain, index) else None,
+    )
+
+
+def _beside(number: int, arguments: Arguments) -> Beside:
+    """Return the arguments of the function beside the filter of conv `number`: bias, requantisation, table."""
+    named = {what: arguments.get(numbered(what, number)) for what in UNCACHED}
+    vectors = {what: buffer for what, buffer in named.items() if buffer is not None}
+    return Beside(vectors.pop("bias", None), vectors, lookup_place)

@@ -1,0 +1,379 @@
+"""One step of a conv as a call: marked in the schedule, carried through TVM's passes, replaced by its kernel's code.
+
+A step stands inside of all loops that the schedule made for a conv: it makes some rows of some blocks of channels. All
+that a kernel needs to know of a step are expressions of the loops around it. They are arguments of the call, where
+TVM's own passes keep them right; sources and targets are loads of the element where they begin.
+
+    mark       in each block that writes a result: where it writes, in the whole tensor
+    take_out   before:  for ko_inner, ho_inner, wo, ...: if guards: sums; result
+               after:   hexconv_step(conv, rows, channels, input_cache[..], intermediate1[..], filter1_cache[..])
+    fill       before:  hexconv_step(...)          after:  what the kernel emits
+
+The mark is a call of no function. It stands in the block, and its arguments are expressions of the block's axes, so
+TVM's own passes keep them right wherever the loops go.
+
+hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, keeps, kept,
+                 target, source, filter[..])
+
+A band is two arguments or none; what is kept, a load of the element where it begins for each tensor. Targets and
+sources are three each: a load of the element where they begin, the first row, and the rows of a ring.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import Call, TensorLoad
+
+from hexconv.kernel import Forms
+from hexconv.lower.buffers import held_by
+from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
+from hexconv.lower.hvx import hvx_constants, hvx_conv
+from hexconv.lower.rings import FIRST_SLABS
+from hexconv.lower.scalar_conv import scalar_conv
+from hexconv.schedule.stream import RINGS, RUN_IN
+from hexconv.spec import Chain, Plan
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.vectors import Array
+from hexconv.tir.guards import ZERO, range_of
+from hexconv.tir.loops import LOOP_NAME, PART, STEP
+from hexconv.tir.parts import convolution
+from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_body, with_values
+
+MARK = "hexconv_at"
+KEPT = "hexconv_kept"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the block that writes a conv's result counts rows and channels.
+
+    Attributes:
+        number: the number of the conv, from 1.
+        image_axis: the block's axis of images.
+        row_axis: the block's axis of rows.
+        channel_axis: the block's axis of blocks of channels.
+        channels: how many channels one step along `channel_axis` is.
+        rows: how many rows one step along `row_axis` is.
+    """
+
+    number: int
+    image_axis: int
+    row_axis: int
+    channel_axis: int
+    channels: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where in the whole tensor a block writes its result.
+
+    Attributes:
+        number: the number of the conv, from 1.
+        image: the image that it writes.
+        row: the row that it writes, or the first row of a block of rows.
+        rows: how many rows such a block has.
+        block: the block of 32 channels that it writes.
+        band: the rows that a thread makes, the first and one past the last; None where one thread makes all.
+    """
+
+    number: int
+    image: tirx.Expr
+    row: tirx.Expr
+    rows: int
+    block: tirx.Expr
+    band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+    @classmethod
+    def of(cls, statement: Any) -> "Mark | None":
+        """Read a mark; None for a statement that is no mark."""
+        if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, MARK):
+            return None
+        number, image, row, rows, block, *band = statement.value.args[1:]
+        return cls(int(number), image, row, int(rows), block, (band[0], band[1]) if band else None)
+
+    @property
+    def statement(self) -> tirx.Stmt:
+        """Write the mark as it stands in a block."""
+        arguments = (self.number, self.image, self.row, self.rows, self.block, *(self.band or ()))
+        return tirx.Evaluate(tirx.call_extern("int32", MARK, *arguments))
+
+    def in_band(self, first: tirx.Expr, end: tirx.Expr) -> "Mark":
+        """Return the same mark in a thread that makes rows `first` .. `end - 1`."""
+        return replace(self, band=(first, end))
+
+
+def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
+    """Say in each block that writes a result where in the whole tensor that is.
+
+    Args:
+        module: a scheduled module with blocks.
+        results: the results of the convs, by the names of the blocks that write them.
+    """
+
+    def marked(block: s_tir.SBlock) -> s_tir.SBlock:
+        if block.name_hint not in results:
+            return block
+        result = results[block.name_hint]
+        axes = (result.image_axis, result.row_axis, result.channel_axis)
+        image, row, channel = (block.iter_vars[axis].var for axis in axes)
+        number = _blocks(channel, result.channels)
+        at = Mark(result.number, image, row * result.rows, result.rows, number).statement
+        return with_body(block, tirx.SeqStmt([at, block.body]))
+
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
+
+
+def touch_kept(element: TensorLoad) -> tirx.Stmt:
+    """Say that a step touches an element of the columns that it keeps for the next strip."""
+    return tirx.Evaluate(tirx.call_extern("int32", KEPT, element))
+
+
+def touched_kept(statement: tirx.Stmt) -> TensorLoad | None:
+    """Return the element that such a statement names; None for any other statement."""
+    if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, KEPT):
+        return None
+    call: Any = statement.value
+    return call.args[1]
+
+
+def is_call(value: Any, name: str) -> bool:
+    """Return whether a value calls a function of this project's that has some name."""
+    return isinstance(value, Call) and value.op.name == "tirx.call_extern" and value.args[0].value == name
+
+
+def _blocks(place: tirx.Expr, channels: int) -> tirx.Expr:
+    """The block of 32 channels at a place along an axis that counts `channels` at a time."""
+    if channels >= CHANNEL_BLOCK:
+        return place * (channels // CHANNEL_BLOCK)
+    return tirx.floordiv(place, tirx.const(CHANNEL_BLOCK // channels, "int32"))
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The statements inside of the loops of a step.
+
+    Attributes:
+        loops: the variables of the loops.
+        named: the loops that have names, by name.
+        guards: the conditions around the result.
+        at: where in the whole tensor the result is.
+        result: the store of the result.
+        sums: the store that adds a product; None where no element of the result is logical.
+        kept: the elements at which the columns begin that it keeps for the next strip, for each tensor.
+    """
+
+    loops: list[tirx.Var]
+    named: dict[str, tirx.For]
+    guards: list[tirx.Expr]
+    at: Mark
+    result: tirx.BufferStore
+    sums: tirx.BufferStore | None
+    kept: list[TensorLoad]
+
+    def begin(self, expression: tirx.Expr) -> tirx.Expr:
+        """Return an expression where all loops of the step begin."""
+        return with_values(expression, dict.fromkeys(self.loops, ZERO))
+
+    def extent(self, name: str) -> int:
+        """Return how often a loop of the step runs."""
+        return int(self.named[name].extent) if name in self.named else 1
+
+    def trips(self, name: str) -> tuple[tirx.Expr, tirx.Expr]:
+        """Return the trips of a loop of the step that its guards let through: the first, and one past the last."""
+        if name not in self.named:
+            return ZERO, tirx.const(1, "int32")
+        loop = self.named[name]
+        begin, end = range_of(self.guards, loop.loop_var, loop.extent)
+        return self.begin(begin), self.begin(end)
+
+    @property
+    def operands(self) -> tuple[TensorLoad, TensorLoad] | None:
+        """Return the loads of a product's activation and filter; of bytes that lie apart, those of the high bytes."""
+        if self.sums is None:
+            return None
+        loads = all_of(self.sums.value, TensorLoad)
+        others = [load for load in loads if not load.source.same_as(self.sums.buffer)]
+        of_filter = [load for load in others if held_by(load.source).role == "filter"]
+        return next(load for load in others if load not in of_filter), of_filter[0]
+
+
+def inside_of(loop: tirx.For) -> Inside:
+    """Look into the loops of a step."""
+    loops: list[tirx.Var] = []
+    named: dict[str, tirx.For] = {}
+    stores: list[tirx.BufferStore] = []
+    guards: list[tirx.Expr] = []
+    marks: list[Mark] = []
+    kept: list[TensorLoad] = []
+
+    def visit(statement: tirx.Stmt, conditions: list[tirx.Expr]) -> None:
+        if isinstance(statement, tirx.For):
+            loops.append(statement.loop_var)
+            if name := statement.annotations.get(LOOP_NAME):
+                named.setdefault(str(name), statement)
+            visit(statement.body, conditions)
+        elif isinstance(statement, tirx.SeqStmt):
+            for step in statement.seq:
+                visit(step, conditions)
+        elif isinstance(statement, tirx.IfThenElse):
+            visit(statement.then_case, [*conditions, *conjuncts(statement.condition)])
+        elif isinstance(statement, tirx.BufferStore):
+            stores.append(statement)
+        elif mark := Mark.of(statement):
+            marks.append(mark)
+            guards.extend(conditions)
+        elif (load := touched_kept(statement)) is not None:
+            kept.append(load)
+
+    visit(loop, [])
+    products = [store for store in stores if isinstance(store.value, tirx.Add)]
+    return Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None, kept)
+
+
+CALL = "hexconv_step"
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A ring buffer: its number of slabs, and the slab of its tensor that its first slab is; 0 slabs mean no ring."""
+
+    slabs: int
+    start: int
+
+
+NO_RING = Ring(0, 0)
+
+
+def step_call(found: Inside, around: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
+    """Write a step as a call.
+
+    Args:
+        found: the loops of the step.
+        around: the loops around the step, the outermost first.
+        rings: the ring buffers by name.
+        streams: whether stripes run in.
+    """
+    at, (begin, end) = found.at, found.trips("ho_inner")
+    is_first = _is_first(found, around, end if streams else None)
+    band = at.band or ()
+    image, row, block = (found.begin(place) for place in (at.image, at.row, at.block))
+    arguments = [at.number, image, row, begin, end, block, found.extent("ko_inner"), is_first]
+    arguments += [len(band), *band]
+    arguments += _kept_of(found)
+    arguments += _rows_of(found, tirx.BufferLoad(found.result.buffer, found.result.indices), rings)
+    if operands := found.operands:
+        source, filter = operands
+        arguments += _rows_of(found, source, rings)
+        arguments += [tirx.BufferLoad(filter.source, [found.begin(index) for index in filter.indices])]
+    return tirx.Evaluate(tirx.call_extern("int32", CALL, *arguments))
+
+
+def read_step(statement: tirx.Stmt) -> ConvStep | None:
+    """Read a step from its call; None for a statement that is no such call. Buffers are flat by now."""
+    if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, CALL):
+        return None
+    call: Any = statement.value
+    number, image, row, begin, end, block, most, is_first, limits, *rest = call.args[1:]
+    band, (keeps, *places) = rest[: int(limits)], rest[int(limits) :]
+    kept, places = places[: int(keeps)], places[int(keeps) :]
+    target, *source = (
+        Rows(load.source, load.indices[0], first, int(ring))
+        for load, first, ring in (places[at : at + 3] for at in range(0, len(places) - 2, 3))
+    )
+    filter = places[-1]
+    operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
+    known = (int(number), image, row, begin, end, block, int(most), is_first, operands, target)
+    of_strips = tuple(Kept(held_by(load.source).number, load.source, load.indices[0]) for load in kept)
+    return ConvStep(*known, (band[0], band[1]) if band else None, of_strips)
+
+
+def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) -> tirx.Expr:
+    """Whether no step of these channels made anything before this one.
+
+    Where stripes run in, that is the step that has the first row; `end` is then one past its last trip over rows.
+    """
+    at = found.at
+    loops = [step for step in around if step.kind != tirx.ForKind.PARALLEL]
+    others = [step.loop_var for step in loops if not uses(found.begin(at.block), step.loop_var)]
+    if end is None:
+        return tirx.all(*(variable == 0 for variable in others)) if others else tirx.const(True, "bool")
+    begins, first = found.begin(at.row), at.band[0] if at.band else ZERO
+    images = [variable == 0 for variable in others if not uses(begins, variable)]
+    return tirx.all(*images, begins <= first, first < begins + end * at.rows)
+
+
+def _kept_of(found: Inside) -> list[Any]:
+    """Describe the columns that a step keeps: of how many tensors, and the elements where they begin."""
+    loads = [tirx.BufferLoad(load.source, [found.begin(index) for index in load.indices]) for load in found.kept]
+    return [len(loads), *loads]
+
+
+def _rows_of(found: Inside, load: TensorLoad, rings: Mapping[str, Ring]) -> list[Any]:
+    """Describe rows of a cache as arguments of a call: the element where they begin, the first row, the ring."""
+    ring = rings.get(load.source.name, NO_RING)
+    row_0 = tirx.const(-ring.start, "int32")
+    origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
+    return [tirx.BufferLoad(load.source, origin), found.begin(load.indices[1]) + ring.start, ring.slabs]
+
+
+def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Make one call of every step that is marked (no blocks, rings not yet folded, buffers not yet flat)."""
+    attributes = func.attrs or {}
+    starts = attributes.get(FIRST_SLABS, {})
+    rings = {str(name): Ring(int(rows), int(starts[name])) for name, rows in attributes.get(RINGS, {}).items()}
+    streams = RUN_IN in attributes
+
+    def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> tirx.Stmt:
+        if isinstance(statement, tirx.For) and STEP in statement.annotations:
+            return _called(inside_of(statement), loops, rings, streams)
+        if isinstance(statement, tirx.For):
+            return around(statement, visit(statement.body, (*loops, statement)))
+        if isinstance(statement, tirx.SeqStmt):
+            return as_one([visit(step, loops) for step in statement.seq])
+        if isinstance(statement, tirx.IfThenElse):
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case, loops), statement.else_case)
+        return statement
+
+    return func.with_body(visit(func.body, ())).without_attr(RUN_IN)
+
+
+def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRModule:
+    """Put what a kernel emits in the place of every step's call (flat buffers)."""
+
+    def filled(loop: tirx.For) -> tirx.Stmt:
+        step = read_step(loop.body)
+        return _labelled(emit(step), {**loop.annotations, LOOP_NAME: "step"}) if step else loop
+
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, filled)))})
+
+
+def _called(found: Inside, loops: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
+    """Return a step as a call inside of a loop of one trip, which carries the part's name, where it makes anything."""
+    part = _labelled(step_call(found, loops, rings, streams), {PART: convolution(found.at.number).name})
+    enabled = [guard for guard in found.guards if not uses(guard, *found.loops)]
+    return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
+
+
+def _labelled(statement: tirx.Stmt, notes: Mapping[str, str]) -> tirx.Stmt:
+    """Put a loop of one trip around a statement, which carries notes."""
+    return tirx.For(tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, statement, annotations=dict(notes))
+
+
+Moved = Callable[[Chain, int, Forms, Plan, Mapping[str, tirx.Buffer]], KernelConv]
+"""From a chain, the index of a conv, layouts, plan and arguments to the conv as its kernel sees it."""
+
+IN_ROWS: dict[Kernel, Moved] = {"hvx": hvx_conv, "plain": scalar_conv}
+
+LaysOut = Callable[[Chain, int, Forms, Plan, Mapping[str, Array]], dict[str, Array]]
+"""From a chain, the index of a conv, layouts, plan and packed arguments to the constants that its kernel loads."""
+
+LAID_OUT_BY: dict[Kernel, LaysOut] = {"hvx": hvx_constants}
+"""The kernels that have constants of channels laid out once; the others read biases, multipliers and shifts."""

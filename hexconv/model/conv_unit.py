@@ -1,0 +1,103 @@
+"""A conv of a model with all nodes that fold into it, and its weights after folding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hexconv.model.constants import Array
+from hexconv.model.graph import Graph, Node
+from hexconv.spec import Chain, Conv2d
+from hexconv.spec.chain import PIXELS
+from hexconv.spec.dtypes import Dtype
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The weights of a conv as a chain has them.
+
+    Attributes:
+        filter: the filter, OIHW, in the dtype of the chain's filters.
+        bias: the bias, [K], in the dtype of the accumulator; None if there is none.
+        vectors: `multiplier` and `shift` where its requantisation has one a channel.
+    """
+
+    filter: Array
+    bias: Array | None
+    vectors: Mapping[str, Array] = field(default_factory=dict)
+
+
+class Weights(Protocol):
+    """A recipe for the weights of a conv, which are made only when they are asked for."""
+
+    def folded(self, graph: Graph) -> Folded:
+        """Make the weights.
+
+        Raises:
+            Refused: a constant can't be read or computed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Inexact:
+    """Something by which a conv's results are other than the model's, apart from rounding.
+
+    Attributes:
+        what: the cause, as a note says it.
+        off_steps: by how much more than half a step of the output a result may be away from the exact one; None where
+            the results are sums.
+    """
+
+    what: str
+    off_steps: float | None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One conv with the nodes before and behind it that a chain can do in the same step.
+
+    Attributes:
+        node: the node of the conv.
+        entry: the nodes from `source` to the conv, the conv last; those before it fold into it.
+        source: the tensor that the first of these nodes reads.
+        result: the tensor that it writes, behind all nodes that fold into it.
+        shape: the logical NHWC shape of the source.
+        dtype: the dtype of the source.
+        filter_dtype: the dtype of the filter.
+        zero_point: the zero point of the source.
+        conv: the conv as a case states it.
+        weights: the recipe for its weights.
+        inexact: what makes its results other than the model's.
+        unfolded: why a QuantizeLinear that is there does not fold into it; empty where it does, or there is none.
+        notes: what else a user should know of how it is read.
+    """
+
+    node: Node
+    entry: tuple[Node, ...]
+    source: str
+    result: str
+    shape: tuple[int, int, int, int]
+    dtype: Dtype
+    filter_dtype: Dtype
+    zero_point: int
+    conv: Conv2d
+    weights: Weights
+    inexact: tuple[Inexact, ...] = ()
+    unfolded: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alone(self) -> Chain:
+        """The chain of this conv alone."""
+        return self.chain((self.conv,))
+
+    def chain(self, convs: tuple[Conv2d, ...]) -> Chain:
+        """The chain of these convs that reads this conv's source; another chain or an operator reads its output."""
+        return Chain(
+            input=self.shape,
+            dtype=self.dtype,
+            filter_dtype=self.filter_dtype,
+            zero_point=self.zero_point,
+            output_layout=PIXELS,
+            conv=convs,
+        )

@@ -1,0 +1,210 @@
+"""Build a network as a folder of C: compiled chains, `network.c` that calls them, and operators to start from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hexconv.build.built_chain import archived, c_files, platform_files
+from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefile
+from hexconv.errors import Unsupported
+from hexconv.model import Imported, import_model
+from hexconv.model.onnx_file import Shapes, load_model
+from hexconv.network.answer import answer
+from hexconv.network.compiled import Compiled
+from hexconv.network.nodes import TABLE
+from hexconv.network.program import Member, Reading
+from hexconv.network.program_steps import Program
+from hexconv.network.texts import PACKAGE, BuiltNetwork, ports_of, steps_of, texts_of
+from hexconv.run.given import Given, bounded
+from hexconv.run.tensors import Array, random_tensors
+from hexconv.search import Answer, Question, plan_all
+from hexconv.spec import Plan, Target, choose_kernels
+from hexconv.spec.choices import Objective
+from hexconv.verify.job import weights_of
+from hexconv.verify.runtime import drawn_inputs
+from hexconv.whitelist import identifier
+from hexconv.written import write_folder
+
+
+def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
+    """Plan all chains of a model.
+
+    Args:
+        imported: the model.
+        question: the limit of VTCM, where they are to run, and on how many threads.
+
+    Raises:
+        Unsupported: no plan serves a chain, or no plan fits VTCM.
+    """
+    arrays = [imported.weights(index) for index in range(len(imported.cases))]
+    cases = [
+        replace(case, chain=bounded(case.chain, weights)) for case, weights in zip(imported.cases, arrays, strict=True)
+    ]
+    network = plan_all(cases, question, kernel=question.plan.kernel)
+    if network.refused:
+        raise Unsupported(f"{network.refused[0].name}: {network.refused[0].reason}")
+    named = {answer.name: answer for answer in network.planned}
+    return tuple(
+        Member(run, tuple(_pieces(named[case.name], weights, question)))
+        for case, run, weights in zip(cases, imported.runs, arrays, strict=True)
+    )
+
+
+def _pieces(answer: Answer, weights: dict, question: Question) -> Iterator:
+    """Yield the cases of the best cut, each with its own weights."""
+    cut = answer.cuts.best
+    if cut is None:
+        limit = question.vtcm_bytes
+        raise Unsupported(f"{answer.name}: no plan fits {limit} bytes of VTCM; hexconv best says what would")
+    for piece, winner in zip(cut.pieces, answer.pieces(cut), strict=True):
+        own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
+        yield winner.case, own.over(random_tensors(winner.case.chain))
+
+
+LONGEST_STEM = 40
+"""The most characters of the network's name that the names of its chains begin with."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to build a network for.
+
+    Attributes:
+        vtcm_bytes: the VTCM that the caches of a chain may take.
+        target: the target, `hexagon`, or `llvm` for this machine.
+        isa: the instruction set of Hexagon.
+        objective: the figure that the search makes as small as it can for each chain.
+        shapes: the shapes of inputs whose sizes the model leaves open.
+        given: a file with the inputs of the example; without one they are drawn.
+        seed: the seed of the inputs that are drawn.
+        threads: how many threads each chain is to have on Hexagon; on this machine it has one.
+    """
+
+    vtcm_bytes: int
+    target: Target = "hexagon"
+    isa: str = DEFAULT_ISA
+    objective: Objective = "traffic"
+    shapes: Shapes = field(default_factory=dict)
+    given: Path | None = None
+    seed: int = 0
+    threads: int = 1
+
+
+def read_network(path: Path, wanted: Wanted) -> Program:
+    """Read a model's steps and plan its chains.
+
+    Raises:
+        InputError: the model can't be used, or it leaves a size open.
+        Unsupported: there is no operator for a node between chains, or no plan serves a chain.
+    """
+    imported = import_model(path, wanted.shapes)
+    members = members_of(imported, _question(wanted))
+    graph = load_model(path, wanted.shapes).graph
+    stored = {tensor.name for tensor in graph.initializer}
+    inputs = [value.name for value in graph.input if value.name not in stored]
+    reading = Reading(imported.graph, members, path.name)
+    program = reading.read(inputs, [value.name for value in graph.output], TABLE)
+    return replace(program, differences=imported.network.differences)
+
+
+def _question(wanted: Wanted) -> Question:
+    """Return the question that the search answers for each chain.
+
+    Raises:
+        InputError: more threads are asked for than the plan's architecture has contexts.
+    """
+    if wanted.target == "hexagon" and wanted.threads > 1:
+        plan = Plan(kernel="hvx", threads=wanted.threads)
+        return Question(wanted.vtcm_bytes, wanted.objective, plan, wanted.target)
+    return Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target)
+
+
+def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
+    """Write a folder with which a C compiler makes a program that computes a whole model.
+
+    Args:
+        path: the `.onnx` file.
+        folder: where to write; the folder is made if need be.
+        wanted: what to build it for.
+
+    Raises:
+        InputError: the model or its inputs can't be used.
+        NotWritten: the folder can't be written.
+        Unsupported: there is no operator for a node, or a chain can't be lowered; either is named.
+        ToolMissing: zig is not installed.
+    """
+    program = read_network(path, wanted)
+    tensors = tensors_of(path, program, wanted)
+    return write_compiled(path, compiled_network(path, program, wanted), tensors, folder, wanted)
+
+
+def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
+    """Return the inputs of a network's example and the outputs that numpy computes for them, by the model's names.
+
+    Raises:
+        InputError: the given inputs don't fit the model.
+    """
+    forms = {port.name: (port.shape, port.operand.dtype) for port in program.inputs}
+    inputs = drawn_inputs(forms, path.name, wanted.given, wanted.seed)
+    return {**inputs, **answer(program, inputs)}
+
+
+def compiled_network(path: Path, program: Program, wanted: Wanted) -> Compiled:
+    """Compile the chains of a model's steps; errors are those of `build_network`."""
+    return Compiled.of(program, network_name(path), wanted.target, wanted.isa)
+
+
+def write_compiled(
+    path: Path, compiled: Compiled, tensors: Mapping[str, Array], folder: Path, wanted: Wanted
+) -> BuiltNetwork:
+    """Write the folder of a network whose chains are compiled.
+
+    Args:
+        path: the `.onnx` file.
+        compiled: the network.
+        tensors: the inputs and outputs of the example.
+        folder: where to write.
+        wanted: what to build it for.
+
+    Raises:
+        NotWritten: the folder can't be written.
+    """
+    built = built_facts(path, wanted, compiled)
+    contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
+    contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
+    contents[MACHINE] = machine_makefile(wanted.target, wanted.isa)
+    contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})
+    contents["network.weights.bin"] = compiled.weights.content
+    contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}
+    write_folder(folder, contents)
+    return built
+
+
+def network_name(path: Path) -> str:
+    """Return the name in C of the network in a model's file."""
+    return identifier(path.stem, "model", LONGEST_STEM)
+
+
+def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
+    """Return the facts about the network that was built."""
+    return BuiltNetwork(
+        name=network_name(path),
+        model=path.name,
+        target=wanted.target,
+        isa=wanted.isa,
+        ports=ports_of(compiled.program),
+        chains=tuple(chain.built.name for chain in compiled.chains),
+        kernels={
+            call.case.name: choose_kernels(call.case.chain, None, wanted.target) for call in compiled.program.calls
+        },
+        steps=steps_of(compiled.program),
+        operators=compiled.program.operators,
+        weights_bytes=len(compiled.weights.content),
+        vtcm_bytes=compiled.vtcm_bytes,
+        arena_bytes=compiled.arena.bytes,
+        least_arena_bytes=compiled.arena.least_bytes,
+        scratch_bytes=compiled.scratch_bytes,
+        library_bytes=compiled.library_bytes,
+        threads=max((chain.built.threads for chain in compiled.chains), default=1),
+        differences=compiled.program.differences,
+    )

@@ -1,0 +1,296 @@
+"""Steps of a network: calls of chains, operators, and their operands: memory, layout, meaning of elements."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, prod
+from typing import TypeVar
+
+import numpy as np
+
+from hexconv.layout import packed
+from hexconv.run.tensors import Array, Tensors
+from hexconv.spec import Case
+
+Extents = tuple[int, int, int, int]
+
+NHWC = "NHWC"
+"""The layout that operators write and chains read."""
+NCHW = "NCHW"
+"""The layout of a model's inputs and outputs."""
+BLOCKS = "NHWC8h8w32c"
+"""The layout that chains of float32 write."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Elements of a buffer. They are real numbers, or codes that stand for `(code - zero_point) * scale`.
+
+    Attributes:
+        buffer: the name of the memory that it lies in.
+        extents: its logical sizes N, H, W, C; a matrix has its rows in N and its columns in C.
+        dtype: the dtype of its elements.
+        layout: its layout, `NHWC`, `NCHW` or `NHWC8h8w32c`.
+        scale: the real number that a step of one code stands for, a float32.
+        zero_point: the code that stands for 0.
+        low: the least real value that is stored; lower values are raised to it.
+        high: the largest real value that is stored; higher values are lowered to it.
+    """
+
+    buffer: str
+    extents: Extents
+    dtype: str
+    layout: str = NHWC
+    scale: float = 1.0
+    zero_point: int = 0
+    low: float = -inf
+    high: float = inf
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its memory, fringe included."""
+        physical = packed(BLOCKS, self.extents).physical_shape if self.layout == BLOCKS else self.extents
+        return prod(physical) * np.dtype(self.dtype).itemsize
+
+    @property
+    def is_float(self) -> bool:
+        """Whether its elements are real numbers."""
+        return self.dtype.startswith("float")
+
+    @property
+    def is_one_order(self) -> bool:
+        """Whether NCHW and NHWC are the same order of its elements.
+
+        >>> Operand("x", (1, 4, 4, 1), "uint8").is_one_order, Operand("x", (1, 4, 4, 2), "uint8").is_one_order
+        (True, False)
+        """
+        _, rows, columns, channels = self.extents
+        return channels == 1 or rows * columns == 1
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether its elements lie in the order of NCHW, whatever its layout is called."""
+        return self.layout == NCHW or (self.layout == NHWC and self.is_one_order)
+
+    def reshaped(self, extents: Extents) -> "Operand":
+        """Return the same flat elements under other extents."""
+        seen = replace(self, extents=extents, layout=NCHW)
+        return replace(seen, layout=NHWC) if seen.is_one_order else seen
+
+    @property
+    def as_numbers(self) -> "Operand":
+        """Return the same elements read as plain numbers: scale 1, zero point 0, no clamp."""
+        return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
+
+    def meaning(self, scale: float, zero_point: int) -> "Operand":
+        """Return the same elements read as codes of this scale and zero point."""
+        return replace(self, scale=scale, zero_point=zero_point)
+
+
+def extents_of(shape: tuple[int, ...], rank: int | None = None) -> Extents:
+    """Logical N, H, W, C of a model's tensor: of NCHW, NCW or a matrix; any other shape has all elements in C.
+
+    Args:
+        shape: the shape of the tensor.
+        rank: the rank of the tensor that it is broadcast to, by default its own.
+
+    >>> extents_of((1, 3, 8, 9)), extents_of((2, 10)), extents_of((64, 1, 1), 4), extents_of((6, 4, 2))
+    ((1, 8, 9, 3), (2, 1, 1, 10), (1, 1, 1, 64), (6, 1, 2, 4))
+    """
+    sizes = (1,) * ((rank or len(shape)) - len(shape)) + shape
+    if len(sizes) in (3, 4):
+        return sizes[0], sizes[2] if len(sizes) == 4 else 1, sizes[-1], sizes[1]
+    return (sizes[0], 1, 1, sizes[1]) if len(sizes) == 2 else (1, 1, 1, prod(sizes))
+
+
+Constants = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which elements a pool looks at, or where a transposed conv puts them.
+
+    Attributes:
+        kernel: its rows and columns.
+        stride: the stride along rows and columns.
+        dilation: the dilation along rows and columns.
+        padding: the padding at the top, left, bottom and right.
+        counts_padding: whether an average counts the padding, as zeros.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    counts_padding: bool = False
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Weights of a matrix product or a transposed conv, [outputs, rows, columns, inputs of a group].
+
+    Attributes:
+        elements: the name of their constant; the zero points of integers are subtracted already.
+        dtype: their dtype, int8, int16 or float32.
+        scales: the name of the constant that holds one scale, or one for each output.
+        scale_count: how many scales there are.
+        shape: the shape of the elements.
+        groups: how many groups the inputs are divided into.
+        sums_bias: the name of an int32 bias in units of the sums; empty if there is none.
+        real_bias: the name of a float32 bias; empty if there is none.
+    """
+
+    elements: str
+    dtype: str
+    scales: str
+    scale_count: int
+    shape: tuple[int, int, int, int]
+    groups: int = 1
+    sums_bias: str = ""
+    real_bias: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Which source rows or columns a resized axis is read from: names of constants that have a value for each place.
+
+    Attributes:
+        first: the constant with the place in the source, int32.
+        part: the constant with the weight of the next place in the source, float32.
+    """
+
+    first: str
+    part: str
+
+
+@dataclass(frozen=True)
+class Resize:
+    """How an image is resized along both axes."""
+
+    rows: Axis
+    columns: Axis
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How DepthToSpace turns channels into pixels.
+
+    Attributes:
+        size: the rows and columns of pixels that one pixel becomes.
+        channels_first: whether the pixels of a channel lie side by side in depth (CRD), or channels (DCR).
+    """
+
+    size: int
+    channels_first: bool
+
+
+@dataclass(frozen=True)
+class Along:
+    """The axis along which tensors are concatenated, 0 to 3 for N, H, W, C."""
+
+    axis: int
+
+
+How = Window | Filters | Resize | Blocks | Along
+Kind = TypeVar("Kind", Window, Filters, Resize, Blocks, Along)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of an operator.
+
+    Attributes:
+        operator: the name of the callback.
+        node: the name of its node in the model.
+        sources: the tensors that it reads.
+        result: the tensor that it writes.
+        how: everything else that the operator has to know.
+    """
+
+    operator: str
+    node: str
+    sources: tuple[Operand, ...]
+    result: Operand
+    how: tuple[How, ...] = ()
+
+    def told(self, kind: type[Kind]) -> Kind:
+        """Return the entry of `how` that is of this kind."""
+        return next(how for how in self.how if isinstance(how, kind))
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a chain, or of a piece of one.
+
+    Attributes:
+        case: its chain and plan.
+        weights: the tensors of its convs, by the names that a run gives them.
+        sources: the one tensor that it reads.
+        result: the tensor that it writes.
+    """
+
+    case: Case
+    weights: Tensors
+    sources: tuple[Operand, ...]
+    result: Operand
+
+    @property
+    def node(self) -> str:
+        """The name of the case."""
+        return self.case.name
+
+
+Step = Operation | Call
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output of a network.
+
+    Attributes:
+        name: its name in the model.
+        shape: its shape in the model.
+        operand: the layout and dtype in which it lies in the caller's memory.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    operand: Operand
+
+
+@dataclass(frozen=True)
+class Program:
+    """All steps of a network, with its inputs, outputs and constants.
+
+    Attributes:
+        steps: its steps, in order.
+        inputs: its inputs, in the model's order.
+        outputs: its outputs, in the model's order.
+        constants: the arrays that operators read besides tensors, by name.
+        differences: where its chains differ from the model, and by how much.
+    """
+
+    steps: tuple[Step, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    constants: Constants = field(repr=False)
+    differences: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The steps that are calls of chains."""
+        return tuple(step for step in self.steps if isinstance(step, Call))
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The names of the operator callbacks that the network needs."""
+        return tuple(sorted({step.operator for step in self.steps if isinstance(step, Operation)}))
+
+    @property
+    def outside(self) -> frozenset[str]:
+        """The names of the buffers that belong to the caller."""
+        return frozenset(port.operand.buffer for port in (*self.inputs, *self.outputs))
+
+
+def moved_bytes(step: Step) -> tuple[int, int]:
+    """Return the bytes of tensors that a step reads, and the bytes that it writes."""
+    return sum(source.bytes for source in step.sources), step.result.bytes

@@ -1,0 +1,317 @@
+"""Planned chains: the best plan of the whole, the best cut, the cases that run them; and many chains of a network.
+
+A folder is a network: its case files are chains, in the order of its manifest, else of their names. One core runs one
+chain at a time, so traffic, MACs and packets add up, and the largest footprint counts. What a call moves outside of
+chains is added as the manifest lists it.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hexconv.errors import InputError, Unsupported
+from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
+from hexconv.search.best_plan import best_plan
+from hexconv.search.cuts import Cut, Cuts, best_cuts
+from hexconv.search.found import Found
+from hexconv.search.grid import Figures
+from hexconv.search.levers import Shortfall, shortfall
+from hexconv.search.plan_runs import Race
+from hexconv.search.question import Question, placed
+from hexconv.spec import Case, Chain, KernelChoice, Plan
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.plan import WITHOUT_TAG
+from hexconv.spec.vectors import vectors_bytes
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A case that the search recommends, and its figures."""
+
+    case: Case
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question about one chain.
+
+    Attributes:
+        name: the name of the chain.
+        chain: the chain.
+        question: the question that was asked.
+        found: the result for the whole chain as one piece.
+        cuts: the results for the chain in pieces.
+        shortfall: why the whole chain does not fit; None where it does.
+        race: the runs of the plans that the model puts first; None where nothing was to be run.
+        all_in_vtcm: the best plan of the whole chain with all caches in VTCM, where other places were tried too; None
+            where no such plan fits.
+    """
+
+    name: str
+    chain: Chain
+    question: Question
+    found: Found
+    cuts: Cuts
+    shortfall: Shortfall | None
+    race: Race | None = None
+    all_in_vtcm: Figures | None = None
+
+    @property
+    def kernels(self) -> tuple[KernelChoice, ...]:
+        """The kernel of every conv of the whole chain; pieces of the chain choose kernels for themselves."""
+        return self.question.kernels(self.chain)
+
+    @property
+    def fused(self) -> Winner | None:
+        """The whole chain under its best plan: the fastest of the race where one was run, else the search's."""
+        if self.found.best and self.race and self.race.whole:
+            return Winner(self.race.whole.contender.cases[0], self.found.best)
+        return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
+
+    def pieces(self, cut: Cut) -> tuple[Winner, ...]:
+        """Return the pieces of a cut as cases, named after the chain and their convs."""
+        if len(cut.pieces) == 1:
+            return (self.fused or self._winner(self.name, self.chain, cut.pieces[0].figures),)
+        return tuple(self._winner(f"{self.name}-{piece.name}", piece.chain, piece.figures) for piece in cut.pieces)
+
+    @property
+    def winners(self) -> tuple[Winner, ...]:
+        """The recommended cases: the whole chain, or the pieces of a better cut; empty if nothing fits."""
+        return self.pieces(self.cuts.best) if self.cuts.best else ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer is a chain in pieces."""
+        return len(self.winners) > 1
+
+    @property
+    def saved_bytes(self) -> int | None:
+        """The traffic of all convs apart minus that of the best cut; None where either does not fit."""
+        before, after = self.cuts.separate, self.cuts.best
+        return before.traffic_bytes - after.traffic_bytes if before and after else None
+
+    def _winner(self, name: str, chain: Chain, figures: Figures) -> Winner:
+        plan, target = placed(figures.plan, figures.footprint_bytes), self.question.target
+        return Winner(Case(name, chain, plan, target=target), figures)
+
+
+def plan_chain(case: Case, question: Question) -> Answer:
+    """Plan one chain.
+
+    Args:
+        case: the chain and its name; of its plan only the kernel and the architecture are kept.
+        question: the limit and the objective; its plan is the case's.
+
+    Raises:
+        InputError: the kernel has no figures for the objective.
+        Unsupported: no plan can serve the chain.
+    """
+    found, cuts = best_plan(case.chain, question), best_cuts(case.chain, question)
+    missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
+    usual = None if question.caches == "all-in-vtcm" else replace(question, caches="all-in-vtcm")
+    all_in_vtcm = best_plan(case.chain, usual).best if usual else None
+    return Answer(case.name, case.chain, question, found, cuts, missing, all_in_vtcm=all_in_vtcm)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A chain that no plan can serve, and why.
+
+    Attributes:
+        name: the name of its case.
+        reason: why no plan can serve it, in words.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """The costs of one call: of all chains, and of the operators outside of them where the manifest lists any.
+
+    Attributes:
+        chains: the number of chains that were planned.
+        convs: the number of convs in these chains.
+        pieces: the number of fused pieces in the plan.
+        before_bytes: the bytes that a call moves with every conv apart; None where a conv does not fit.
+        after_bytes: the same as planned.
+        saved_bytes: the difference of both.
+        chains_before_bytes: the part of `before_bytes` that chains move: their traffic.
+        chains_after_bytes: the same part of `after_bytes`.
+        vectors_bytes: the biases, multipliers, shifts, slopes and tables of all chains, a part of their traffic.
+        operators: the number of operators outside of chains.
+        operators_before_bytes: the part of `before_bytes` that operators outside of chains read and write.
+        operators_after_bytes: the same part of `after_bytes`.
+        footprint_bytes: the footprint of the largest piece.
+        macs: the MACs as planned.
+        plans: the number of plans that were searched.
+        seconds: the time that the searches took.
+    """
+
+    chains: int
+    convs: int
+    pieces: int
+    before_bytes: int | None
+    after_bytes: int | None
+    saved_bytes: int | None
+    chains_before_bytes: int | None
+    chains_after_bytes: int | None
+    vectors_bytes: int
+    operators: int
+    operators_before_bytes: int
+    operators_after_bytes: int
+    footprint_bytes: int
+    macs: int
+    plans: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PlannedNetwork:
+    """Chains, planned.
+
+    Attributes:
+        planned: the result for each chain.
+        refused: the chains that no plan can serve.
+        manifest: the manifest of the model that the chains come from; None where there is no model.
+        seconds: the time that planning took.
+    """
+
+    planned: tuple[Answer, ...]
+    refused: tuple[Refused, ...]
+    manifest: Manifest | None
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every chain has a plan, in one piece or cut."""
+        return not self.refused and all(chain.cuts.best for chain in self.planned)
+
+    @property
+    def total(self) -> Total:
+        """The costs of one call; chains without a plan are left out."""
+        cuts = [chain.cuts.best for chain in self.planned if chain.cuts.best]
+        operators = self.manifest.operators_bytes if self.manifest else 0
+        before = _sum([chain.cuts.separate for chain in self.planned])
+        after = _sum([chain.cuts.best for chain in self.planned])
+        return Total(
+            chains=len(self.planned),
+            convs=sum(len(chain.chain.conv) for chain in self.planned),
+            pieces=sum(len(cut.pieces) for cut in cuts),
+            before_bytes=None if before is None else before + operators,
+            after_bytes=None if after is None else after + operators,
+            saved_bytes=None if before is None or after is None else before - after,
+            chains_before_bytes=before,
+            chains_after_bytes=after,
+            vectors_bytes=sum(sum(vectors_bytes(answer.chain).values()) for answer in self.planned),
+            operators=len(self.manifest.operator) if self.manifest else 0,
+            operators_before_bytes=operators,
+            operators_after_bytes=operators,
+            footprint_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
+            macs=sum(cut.macs for cut in cuts),
+            plans=sum(chain.cuts.plans for chain in self.planned),
+            seconds=self.seconds,
+        )
+
+    def end_of(self, name: str) -> ChainEntry | None:
+        """Return what ended a chain, where the manifest says."""
+        chains = self.manifest.chain if self.manifest else ()
+        return next((end for end in chains if end.case == name), None)
+
+    @property
+    def not_taken(self) -> tuple[NotTaken, ...]:
+        """Return the convs of the model that are in no chain."""
+        return self.manifest.not_taken if self.manifest else ()
+
+
+def _sum(cuts: Sequence[Cut | None]) -> int | None:
+    """Return the traffic of all cuts; None where one does not fit."""
+    fitting = [cut.traffic_bytes for cut in cuts if cut]
+    return sum(fitting) if len(fitting) == len(cuts) else None
+
+
+def planned_manifest(network: PlannedNetwork) -> Manifest | None:
+    """Return the manifest of a model's planned cases; None without a model.
+
+    Each piece of a cut is a chain, which the next one goes on from; chains without a plan are left out.
+    """
+    if network.manifest is None:
+        return None
+    names = {answer.name: [winner.case.name for winner in answer.winners] for answer in network.planned}
+    entries = [
+        entry
+        for answer in network.planned
+        if answer.cuts.best and (end := network.end_of(answer.name))
+        for entry in _entries(end, answer.cuts, names)
+    ]
+    return replace(network.manifest, chain=tuple(entries))
+
+
+def _entries(end: ChainEntry, cuts: Cuts, names: Mapping[str, Sequence[str]]) -> Iterator[ChainEntry]:
+    """Yield the entries of the pieces of one chain; `names` are the cases of each chain."""
+    pieces = cuts.best.pieces if cuts.best else ()
+    reasons = [*(f"its plan cuts it: {joint.reason}" for joint in cuts.joints), end.reason]
+    before = tuple(names[other][-1] for other in end.after if names.get(other))
+    for case, piece, reason in zip(names[end.case], pieces, reasons, strict=True):
+        convs = end.convs[piece.first - 1 : piece.last]
+        is_last = piece.last == len(end.convs)
+        yield replace(
+            end,
+            case=case,
+            convs=convs,
+            input=end.input if piece.first == 1 else f"result of {end.convs[piece.first - 2]}",
+            output=end.output if is_last else f"result of {convs[-1]}",
+            ended_by=end.ended_by if is_last else "cut",
+            reason=reason,
+            after=before,
+        )
+        before = (case,)
+
+
+def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
+    """Read the chains of a folder, and the manifest where there is one.
+
+    Raises:
+        InputError: the folder has no case file, or a case file can't be used.
+    """
+    if (folder / MANIFEST).exists():
+        known = Manifest.load(folder)
+        return known.cases(folder), known
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise InputError.because(f"{folder}: this folder has no case file", "name a folder of TOML case files")
+    return [Case.load(path) for path in paths], None
+
+
+def plan_all(
+    cases: Sequence[Case], question: Question, known: Manifest | None = None, kernel: Kernel | None = None
+) -> PlannedNetwork:
+    """Plan chains one by one; a chain that no plan can serve does not stop the others.
+
+    Args:
+        cases: the chains; of their plans only the kernel and the architecture are kept.
+        question: the limit, the objective, and the number of Hexagon threads that a plan is to have.
+        known: the manifest of the model that the chains come from.
+        kernel: the kernel to use instead of the cases' own.
+    """
+    started = time.perf_counter()
+    planned, refused = [], []
+    for case in cases:
+        try:
+            plan = _fixed(case.plan, kernel or case.plan.kernel, question.vtcm_bytes, question.plan.threads)
+            planned.append(plan_chain(case, replace(question, plan=plan)))
+        except Unsupported as reason:
+            refused.append(Refused(case.name, str(reason)))
+    return PlannedNetwork(tuple(planned), tuple(refused), known, time.perf_counter() - started)
+
+
+def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int, threads: int) -> Plan:
+    """Return the part of a case's plan that a search keeps, with all caches in VTCM.
+
+    Where it is not known how much VTCM an architecture has, it gets as much as the question's limit.
+    """
+    stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
+    return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated, threads=threads)

@@ -1,0 +1,1 @@
+"""Build, walk and mark TIR: statements, trees, named loops, parts of a nest, guards."""

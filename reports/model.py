@@ -1,0 +1,208 @@
+"""`python -m reports.model`: compares the model of latency with runs of chains that it was not fitted to.
+
+The table has 200 pairs of a chain and a plan, one row each, and no pair twice. The chains are those of ResNet-18,
+VGG-16, U-Net and FSRCNN, with images cut until a run takes seconds, and random ones. Half of the plans are drawn from
+all plans of the chain. The others are the plan with all knobs at their defaults, those of least traffic in 4 MiB and in
+1 MiB, and the one of least footprint.
+
+The error of the model is written into the file of the machine, and `hexconv best` prints it. Every run is kept in
+`build/model.journal`: a command that was interrupted goes on from there.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, count, groupby, islice
+from pathlib import Path
+import numpy as np
+import pandas as pd
+from hexconv.analyze import Planned, needed_macs
+from reports.kept import Runs
+from reports.network_shapes import chains_of, small
+from reports.rates import write_error
+from hexconv.search import Question, Space, best_plan
+from hexconv.search.machine import rates
+from hexconv.search.question import Objective
+from hexconv.spec import Case, Chain, Plan
+from hexconv.spec.dtypes import Dtype
+from hexconv.sweep.random_chains import Seeded
+from hexconv.sweep.random_case import drawn_case
+from hexconv.sweep.random_chains import Scope
+
+
+CHAINS, PLANS = 40, 5
+DRAWN = (2, 3)
+"""How many plans are drawn for a chain, by turns; fewer if the drawn ones are alike."""
+NETWORKS = ("resnet18", "vgg16", "unet", "fsrcnn")
+MOST_MACS = 40_000_000
+"""The most needed MACs of a chain after its image is cut; plans that recompute parts of it do more."""
+FEWEST_PLANS = 16
+"""The fewest plans of a random chain: with fewer there is little to order."""
+FEWEST_MACS = 10_000
+"""The fewest needed MACs of a random chain: a smaller one is a call and little else, of a few hundred packets."""
+DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
+RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
+SEED = 17
+CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1 << 20), ("footprint", 1 << 22))
+"""Objectives and limits of the plans that aren't drawn. Latency isn't among them: prices must not choose what runs."""
+JOURNAL = Path("build/model.journal")
+WITHIN, RIGHTLY = 0.1, 0.95
+"""The error that nine of ten pairs must not exceed; the share of plans far apart that the model must order right."""
+FAR_APART = 0.15
+"""Two plans of one chain that differ by more have to be in the right order."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A chain under a plan: the packets that the model predicts and those that a run took.
+
+    Attributes:
+        chain: the name of the chain.
+        shape: its convs, in a word.
+        plan: its knobs, in a word.
+        drawn: whether the plan was drawn from all plans of the chain.
+        passed: whether the result was numpy's.
+        packets: the packets of the run.
+        model: the packets that the model predicts.
+    """
+
+    chain: str
+    shape: str
+    plan: str
+    drawn: bool
+    passed: bool
+    packets: int
+    model: float
+
+    @property
+    def error(self) -> float:
+        """How far the model is off, as a share of the run's packets."""
+        return self.model / self.packets - 1
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well the model agrees with the runs of all pairs.
+
+    Attributes:
+        pairs: how many there are.
+        nine_of_ten: the share of a run's packets that nine of ten pairs are off by at most.
+        compared: how many times two plans of one chain differ by more than 15 %.
+        ordered: how many of these two plans the model puts in the order of the runs.
+    """
+
+    pairs: int
+    nine_of_ten: float
+    compared: int
+    ordered: int
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "Agreement":
+        """Return the agreement of all pairs of a table."""
+        two = [(a, b) for a, b in combinations(pairs, 2) if a.chain == b.chain and _are_far_apart(a, b)]
+        ordered = sum((a.packets < b.packets) == (a.model < b.model) for a, b in two)
+        errors = np.abs([pair.error for pair in pairs])
+        return cls(len(pairs), float(np.quantile(errors, 0.9)), len(two), ordered)
+
+
+def breakdown(found: Sequence[Pair]) -> Iterator[str]:
+    """A line for each network and one for the random chains: how far their pairs are off, and the furthest of them."""
+    for kind, group in groupby(sorted(found, key=_kind), key=_kind):
+        pairs = list(group)
+        most = max(pairs, key=lambda pair: abs(pair.error))
+        nine_of_ten = Agreement.of(pairs).nine_of_ten
+        furthest = f"most {100 * most.error:+.1f} % ({most.chain}, {most.plan})"
+        yield f"  {kind:<9} {len(pairs):>3} pairs, nine of ten within {100 * nine_of_ten:4.1f} %, {furthest}"
+
+
+def _kind(pair: Pair) -> str:
+    return pair.chain.partition("-")[0]
+
+
+def _are_far_apart(a: Pair, b: Pair) -> bool:
+    return max(a.packets, b.packets) > (1 + FAR_APART) * min(a.packets, b.packets)
+
+
+def chains() -> Iterator[tuple[str, Chain]]:
+    """Yield the chains of the table."""
+    named = [(name, small(chain, MOST_MACS)) for name, chain in chains_of(*NETWORKS).items()]
+    yield from named
+    yield from islice(random_chains(), CHAINS - len(named))
+
+
+def random_chains() -> Iterator[tuple[str, Chain]]:
+    """Yield an endless stream of random chains that have enough plans to choose from."""
+    for number in count():
+        chain = drawn_case(Seeded(SEED, number), RANDOM, "drawn").chain
+        if Case("", chain, Plan(kernel="hvx")).settled.kernel != "hvx" or needed_macs(chain) < FEWEST_MACS:
+            continue
+        if Space.of(chain, Plan(kernel="hvx")).size >= FEWEST_PLANS:
+            yield f"random-{number}", chain
+
+
+def plans_of(chain: Chain, drawn: int) -> Iterator[tuple[Plan, bool]]:
+    """Plans of a chain, each once: first those that are chosen, then `drawn` ones that are drawn."""
+    asked, found = Plan(kernel="hvx"), []
+    chosen = [asked, *(_best(chain, objective, limit) for objective, limit in CHOSEN)]
+    for plan in dict.fromkeys(plan for plan in chosen if plan):
+        if len(found) < PLANS - drawn:
+            found.append(plan)
+            yield plan, False
+    space, draw = Space.of(chain, asked), Seeded(SEED, needed_macs(chain))
+    while len(found) < PLANS:
+        plan = space.plan(draw.number(0, space.size - 1))
+        if plan not in found:
+            found.append(plan)
+            yield plan, True
+
+
+def _best(chain: Chain, objective: Objective, limit: int) -> Plan | None:
+    best = best_plan(chain, Question(limit, objective, Plan(kernel="hvx"))).best
+    return replace(best.plan, storage="global", arch=Plan.arch) if best else None
+
+
+def pairs() -> Iterator[tuple[Case, bool]]:
+    """Yield all pairs as cases, each with whether its plan was drawn."""
+    for number, (name, chain) in enumerate(chains()):
+        for plan, is_drawn in plans_of(chain, DRAWN[number % 2]):
+            yield Case(name, chain, plan), is_drawn
+
+
+def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
+    """Run a pair, and predict it by the model."""
+    run = runs.of(case)
+    modelled = rates(case.settled.arch).packets(Planned.of(case))
+    told = (case.name, case.chain.slug, case.settled.slug, is_drawn, run.passed)
+    return Pair(*told, run.packets, round(modelled))
+
+
+def told(found: Sequence[tuple[Case, bool]]) -> Iterator[tuple[Case, bool]]:
+    """Yield the same pairs, and name each on standard error when its turn comes."""
+    for number, (case, is_drawn) in enumerate(found, 1):
+        print(f"{number} of {len(found)}: {case.name}, {case.settled.slug}", file=sys.stderr)
+        yield case, is_drawn
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table and the model's error; exit 1 if a result is wrong or the model is further off than it may be."""
+    parser = argparse.ArgumentParser(prog="reports.model", description=__doc__)
+    parser.add_argument("--csv", type=Path, default=Path("reports/model.csv"), help="the table")
+    path: Path = parser.parse_args(arguments).csv
+    with Runs.opened(JOURNAL) as runs:
+        found = [measured(*pair, runs) for pair in told([*pairs()])]
+    table = pd.DataFrame([{**asdict(pair), "error": round(pair.error, 4)} for pair in found])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
+    agreement = Agreement.of(found)
+    write_error(agreement.nine_of_ten)
+    drawn, share = sum(pair.drawn for pair in found), agreement.ordered / agreement.compared
+    print(f"{agreement.pairs} pairs, {drawn} of plans that were drawn from all; {path}")
+    print(f"nine of ten within {100 * agreement.nine_of_ten:.1f} %")
+    print(*breakdown(found), sep="\n")
+    print(f"of {agreement.compared} that differ by more than 15 %, {100 * share:.1f} % in the right order")
+    return 0 if table["passed"].all() and agreement.nine_of_ten <= WITHIN and share >= RIGHTLY else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

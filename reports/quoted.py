@@ -1,0 +1,172 @@
+"""`python -m reports.quoted`: writes figures of the committed tables into the pages that quote them.
+
+Each quoted row of a page is found by its first cell, and is written anew where it stands.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+
+ROOT = Path(__file__).parents[1]
+BACKGROUND = ROOT / "hexconv" / "docs" / "background"
+MEASUREMENTS, COMPARISON, README = BACKGROUND / "measurements.md", BACKGROUND / "comparison.md", ROOT / "README.md"
+
+BESIDE_HALIDE = {
+    "1x1 -> 1x1, shifts": "a-shift",
+    "1x1 -> 1x1, multiplier": "a-multiplier",
+    "1x1 -> 1x1, filter with a zero point": "a-filter-zero",
+    "1x1 -> 1x1, int8 filters": "a-int8-filters",
+    "3x3 -> 3x3, shifts": "b-shift",
+    "3x3 -> 3x3, multiplier": "b-multiplier",
+    "3x3 -> 3x3, filter with a zero point": "b-filter-zero",
+    "3x3 -> 3x3, int8 filters": "b-int8-filters",
+    "depthwise 3x3, stride 1": "depthwise",
+    "depthwise 3x3, stride 2": "depthwise-stride-2",
+    "7x7, stride 2, 3 channels to 64": "first-layer",
+}
+ALONE = {"depthwise 3x3, stride 2, input in blocks": "depthwise-blocks"}
+IN_THE_README = {
+    "two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)": "b-shift",
+    "two 3x3 convs, uint8 x int8": "b-int8-filters",
+    "two 1x1 convs, uint8, multiplier": "a-multiplier",
+    "two 1x1 convs, uint8 x int8": "a-int8-filters",
+}
+BYTES_IN_THE_README = "three 3x3 convs of VGG-16 in 2 MiB of VTCM: bytes moved"
+INT16 = {
+    "1x1 -> 1x1, int16 x int8": ("a-int16", 128),
+    "3x3 -> 3x3, int16 x int8": ("b-int16", 128),
+    "1x1 -> 1x1, int16 x int16": ("a-int16-filters", 64),
+}
+WHOLE = {
+    "ResNet-18": "resnet18",
+    "ResNet-50": "resnet50",
+    "VGG-16's convs": "vgg16",
+    "MobileNetV2": "mobilenet_v2",
+    "MobileNetV3-small": "mobilenet_v3",
+    "EfficientNet-B0": "efficientnet_b0",
+    "FSRCNN": "fsrcnn",
+    "FSRCNN, PReLU": "fsrcnn_prelu",
+    "ESPCN": "espcn",
+    "EDSR, four blocks": "edsr",
+    "U-Net, four levels": "unet",
+}
+ON_THE_SIMULATOR = ("baseline-1x1", "float16-1x1", "split-1x1", "split-3x3", "uint8-3x3-vtcm")
+
+Row = dict[str, str]
+
+
+def quoted() -> dict[Path, list[str]]:
+    """Return the rows that each page has to have, as Markdown."""
+    hvx, int16, simulator = (_table(name) for name in ("hvx.csv", "hvx_int16.csv", "simulator.csv"))
+    beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
+    alone = [_row(words, "", _both(hvx[case])) for words, case in ALONE.items()]
+    wide = [_row(words, _macs(int16[case], "packet"), str(limit)) for words, (case, limit) in INT16.items()]
+    scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
+    whole = [_whole(words, name) for words, name in WHOLE.items()]
+    wild = [_wild(row) for row in _read("wild.csv")]
+    board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
+    return {MEASUREMENTS: [*beside, *alone, *wide, *scalar, *whole, *wild], COMPARISON: list(_traffic()), README: board}
+
+
+def with_rows(text: str, rows: list[str]) -> str:
+    r"""Return a page in which each of these rows replaces the row with the same first cell and as many cells.
+
+    >>> with_rows("| a | 1 |\n| b | 2 |\n", ["| a | 3 |"])
+    '| a | 3 |\n| b | 2 |\n'
+    """
+    for row in rows:
+        first = row.strip("| ").split(" | ")[0]
+        cells = r"[^|\n]*\|" * row.count("|", len(f"| {first} |"))
+        text = re.sub(rf"^\| {re.escape(first)} \|{cells}$", row.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text
+
+
+def _table(name: str) -> dict[str, Row]:
+    return {row["case"]: row for row in _read(name)}
+
+
+def _read(name: str) -> list[Row]:
+    with (ROOT / "reports" / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _traffic() -> Iterator[str]:
+    """For each net: its name, the bytes needed, and for each limit the bytes that hexconv, QNN and DeFiNES move."""
+    for net, rows in groupby(_read("bytes.csv"), key=lambda row: row["net"]):
+        limits = _by_limit(list(rows))
+        yield _row(f"`{net}`", _total(limits[0], "needed_bytes"), *map(_moved, limits))
+
+
+def _by_limit(rows: list[Row]) -> list[list[Row]]:
+    """Return the rows of all chains of a net, limit by limit."""
+    return [[row for row in rows if row["vtcm_mib"] == limit] for limit in dict.fromkeys(r["vtcm_mib"] for r in rows)]
+
+
+def _beside_qnn() -> str:
+    rows = [row for row in _read("bytes.csv") if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
+    qnn = f"QNN's planner {_total(rows, 'qnn_v73_bytes')}"
+    return _row(BYTES_IN_THE_README, _total(rows, "traffic_bytes"), qnn, "`make bytes`")
+
+
+def _moved(rows: list[Row]) -> str:
+    """The bytes that all chains of a net move, by tool; where a tool has no figure for one of them, it has none."""
+    qnn, later = _total(rows, "qnn_v73_bytes"), _total(rows, "qnn_v75_bytes")
+    told = [
+        _total(rows, "traffic_bytes") or "nothing fits",
+        qnn and f"QNN {qnn}",
+        later and later != qnn and f"on v75 {later}",
+        _total(rows, "defines_bytes") and f"DeFiNES {_total(rows, 'defines_bytes')}",
+    ]
+    return "<br>".join(filter(None, told))
+
+
+def _total(rows: list[Row], column: str) -> str:
+    """Return the sum of a column, empty if a row has no figure."""
+    figures = [row[column] for row in rows]
+    return str(sum(map(int, figures))) if all(figures) else ""
+
+
+def _macs(row: Row, unit: str, whose: str = "", digits: int = 2) -> str:
+    return f"{float(row[f'{whose}macs_per_{unit}']):.{digits}f}"
+
+
+def _both(row: Row, whose: str = "") -> str:
+    return f"{_macs(row, 'slot', whose)} ({_macs(row, 'packet', whose)})"
+
+
+def _compared(words: str, row: Row) -> str:
+    halide = f"Halide {_macs(row, 'slot', 'halide_', 1)}"
+    return _row(words, _macs(row, "slot", digits=1), halide, "`make bench`")
+
+
+def _simulated(case: str, row: Row) -> str:
+    vtcm = row["vtcm_bytes"] if row["vtcm_bytes"] != "0" else ""
+    return _row(f"`{case}`", row["packets"], row["macs_per_packet"], vtcm)
+
+
+def _whole(words: str, network: str) -> str:
+    """A network: its convs, those taken, those in chains of two or more, and its packets by channel and by tensor."""
+    forms = {row["form"]: row for row in _read("networks.csv") if row["network"] == network}
+    channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
+    convs = (channel[name] for name in ("convs", "taken", "chained"))
+    return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])
+
+
+def _wild(row: Row) -> str:
+    """A network of other people: its convs, where they run, the bytes of a call, its packets, and its verdicts."""
+    convs = (row[name] for name in ("convs", "taken", "scalar", "chains"))
+    moved = (row["before_bytes"], row["after_bytes"], f"{float(row['outside_share']):.0%}")
+    answers = (row["verify_llvm"], row["verify_hexagon"])
+    return _row(f"`{row['network']}`", *convs, *moved, row["packets"], _macs(row, "packet"), *answers)
+
+
+if __name__ == "__main__":
+    for page, rows in quoted().items():
+        page.write_text(with_rows(page.read_text(), rows))
