@@ -106,7 +106,7 @@ HIDDEN = (  # these columns are in the file, and too wide to print
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables and write them; exit 1 if a result is wrong or Halide isn't measured at its best."""
-    parser = argparse.ArgumentParser(prog="hexconv.bench", description="HVX kernels beside Halide's.")
+    parser = argparse.ArgumentParser(prog="reports.hvx", description="HVX kernels beside Halide's.")
     parser.add_argument("--hvx", nargs="+", type=Path, required=True, help="cases for Hexagon")
     parser.add_argument("--reports", type=Path, default=Path("reports"), help="where hvx.csv and hvx_int16.csv go")
     parser.add_argument(
