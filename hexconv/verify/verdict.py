@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from hexconv.compute.reference import convolution, of_conv, quantised, reference
 from hexconv.model.conv_unit import Unit
-from hexconv.model.integer import IntegerWeights
+from hexconv.model.integer import ROOM_TO_ROUND, IntegerWeights
 from hexconv.model.refused import Refused
 from hexconv.run.machine_parts import saturation
 from hexconv.spec import Chain, Requantize
 from hexconv.spec.activations import SLOPE, TABLE
+from hexconv.spec.case import sums_by_channel
 from hexconv.spec.curves import activated
-from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32
 from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.requantize import FRACTION_BITS
 from hexconv.spec.vectors import looked_up
@@ -259,7 +260,6 @@ def _counted(answers: Iterable[Answer]) -> dict[Answer, int]:
 SIDE = 16
 """The side of a square image of all 256 codes."""
 HALF_OF_UINT16 = 2**15
-LARGEST_SUM = 2**31
 
 
 def judge(
@@ -371,15 +371,30 @@ def _scaled(definition: Definition, alone: Chain, weights: Mapping[str, Array], 
     offset = HALF_OF_UINT16 if definition.graph.type_of(definition.unit.result).dtype == "uint16" else 0
     made = np.clip(in_model(sums * _scales(by, weights) + by.zero_point, steps.exact.shape), *ends)
     wanted = steps.every(lambda values: np.clip(values - offset, *ends))
-    is_same = wanted.contain(made) | _is_constant(definition.unit, _scales(by, weights), made.ndim)
+    is_same = wanted.contain(made) | _is_constant(definition.unit, alone, weights, by).reshape(
+        -1, *[1] * (made.ndim - 2)
+    )
     yield Comparison.of("sums", np.where(is_same, wanted.exact, made), wanted.exact)
 
 
-def _is_constant(unit: Unit, scales: Array, axes: int) -> Array:
-    """Whether a channel is one code whatever it reads: its sums come to no half of a step, or are of its bias alone."""
-    factors = unit.weights.factors if isinstance(unit.weights, IntegerWeights) else None
-    is_one = scales * LARGEST_SUM < 0.5
-    return (is_one if factors is None else is_one | (factors == 0)).reshape(-1, *[1] * (axes - 2))
+def _is_constant(unit: Unit, alone: Chain, weights: Mapping[str, Array], by: Requantize) -> Array:
+    """Whether a channel is one code whatever it reads.
+
+    Its sums come to no half of a step, or are of its bias alone, or the import has moved its bias away from the ends of
+    int32, as far as its code goes.
+    """
+    factors, scales = unit.weights.factors if isinstance(unit.weights, IntegerWeights) else None, _scales(by, weights)
+    least, most = sums_by_channel(alone, 0, weights["filter1"], weights.get("bias1"))
+    codes = [np.rint(np.clip(end * scales, *_reach(alone, by))) for end in (least, most)]
+    is_moved = (codes[0] == codes[1]) & (np.maximum(-least, most) >= LARGEST_INT32 - ROOM_TO_ROUND)
+    is_one = is_moved | (scales * LARGEST_INT32 < 0.5)
+    return is_one if factors is None else is_one | (factors == 0)
+
+
+def _reach(alone: Chain, by: Requantize) -> tuple[int, int]:
+    """The least and the most code, without the zero point."""
+    first, last = by.codes(*INTEGER_RANGE[alone.dtype])
+    return first - by.zero_point, last - by.zero_point
 
 
 def _scales(by: Requantize, weights: Mapping[str, Array]) -> Array:

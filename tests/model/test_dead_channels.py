@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,8 +45,8 @@ DEAD = st.builds(
 LIVE = st.just(Channel(127, 4000, 20.0))
 
 
-def imported(channels: list[Channel], seed: int = 0) -> tuple[Imported, list[int]]:
-    """A QDQ conv of these channels as it is imported, and how far it is from ONNX's own answer."""
+def network(channels: list[Channel], seed: int = 0) -> onnx.ModelProto:
+    """A QDQ conv of these channels."""
     net, random = Quantised("dead", (1, INPUTS, 4, 5), "uint8"), np.random.default_rng(seed)
     weights = np.stack([random.integers(-each.weight, each.weight + 1, (INPUTS, 3, 3)) for each in channels])
     scales = np.float32([each.scale for each in channels])
@@ -55,7 +56,12 @@ def imported(channels: list[Channel], seed: int = 0) -> tuple[Imported, list[int
         net.node("DequantizeLinear", [net.constant(weights, "int8"), net.constant(scales, "float32")], axis=0),
         net.node("DequantizeLinear", [units, net.constant(np.float32(IMAGE_SCALE) * scales, "float32")], axis=0),
     ]
-    model = net.model(net.quantize(net.node("Conv", inputs), OUTPUT_SCALE, ZERO))
+    return net.model(net.quantize(net.node("Conv", inputs), OUTPUT_SCALE, ZERO))
+
+
+def imported(channels: list[Channel], seed: int = 0) -> tuple[Imported, list[int]]:
+    """A QDQ conv of these channels as it is imported, and how far it is from ONNX's own answer."""
+    model = network(channels, seed)
     with tempfile.TemporaryDirectory() as folder:
         found = saved(model, Path(folder))
     return found, integer_errors(model, found)

@@ -18,6 +18,7 @@ from hexconv.verify.network import Member, inner_tensors, judged, members_of
 from hexconv.verify.runtime import Whole, inputs_of
 from hexconv.verify.verdict import ConvVerdict, witnessed
 from tests.draws import RUN
+from tests.model.test_dead_channels import QUANTISERS_MOST, Channel, network
 from tests.verify.drawn import networks
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
@@ -49,6 +50,12 @@ def test_a_right_network_holds(model: onnx.ModelProto) -> None:
     assert verdicts
     assert [(one.answer, one.reasons) for one in verdicts] == [("holds", ())] * len(verdicts)
     assert all({"definition", "ONNX Runtime"} <= {one.rule for one in conv.comparisons} for conv in verdicts)
+
+
+def test_channels_whose_biases_are_moved_away_from_the_ends_of_int32_hold() -> None:
+    dead = [Channel(127, 2**31 - 2, code) for code in (5, 60.47, 300)]
+    verdicts = Network(network([Channel(0, QUANTISERS_MOST, 60), *dead, Channel(127, 4000, 20)])).verdicts()
+    assert [one.answer for one in verdicts] == ["holds"]
 
 
 @RUN
