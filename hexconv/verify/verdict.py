@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hexconv.compute.reference import convolution, of_conv, quantised, reference
 from hexconv.model.conv_unit import Unit
-from hexconv.model.integer import ROOM_TO_ROUND, IntegerWeights
+from hexconv.model.integer import IntegerWeights
 from hexconv.model.refused import Refused
 from hexconv.run.machine_parts import saturation
 from hexconv.spec import Chain, Requantize
@@ -378,16 +378,11 @@ def _scaled(definition: Definition, alone: Chain, weights: Mapping[str, Array], 
 
 
 def _is_constant(unit: Unit, alone: Chain, weights: Mapping[str, Array], by: Requantize) -> Array:
-    """Whether a channel is one code whatever it reads.
-
-    Its sums come to no half of a step, or are of its bias alone, or the import has moved its bias away from the ends of
-    int32, as far as its code goes.
-    """
+    """Whether a channel is one code whatever it reads: its multiplier and bias may be others that keep it there."""
     factors, scales = unit.weights.factors if isinstance(unit.weights, IntegerWeights) else None, _scales(by, weights)
-    least, most = sums_by_channel(alone, 0, weights["filter1"], weights.get("bias1"))
-    codes = [np.rint(np.clip(end * scales, *_reach(alone, by))) for end in (least, most)]
-    is_moved = (codes[0] == codes[1]) & (np.maximum(-least, most) >= LARGEST_INT32 - ROOM_TO_ROUND)
-    is_one = is_moved | (scales * LARGEST_INT32 < 0.5)
+    ends = sums_by_channel(alone, 0, weights["filter1"], weights.get("bias1"))
+    least, most = (np.rint(np.clip(end * scales, *_reach(alone, by))) for end in ends)
+    is_one = (least == most) | (scales * LARGEST_INT32 < 0.5)
     return is_one if factors is None else is_one | (factors == 0)
 
 

@@ -79,7 +79,7 @@ def is_read(net: Network, unit: Unit, at: tuple[np.intp, ...]) -> bool:
     definition.bounds(net.found[unit.source], Arithmetic(False))
     assert definition.steps
     made, low = definition.steps.exact[0, at[0]], unit.conv.requantize.codes(0, 255)[0] if unit.conv.requantize else 0
-    inside = (made > low + 0.6) & (made < 254.4)
+    inside = (made > low + 0.6) & (made < 254.4) & (np.ptp(np.rint(made)) > 0)  # else the channel may be one code
     (top, left), (down, right) = (unit.conv.padding.top, unit.conv.padding.left), unit.conv.stride
     image = np.pad(net.found[unit.source][0, at[1]].astype(int) - unit.zero_point, ((top, 9), (left, 9)))
     rows, columns = made.shape
