@@ -32,7 +32,7 @@ from hexconv.kernel.tiles import VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec import Conv2d
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.narrowing import FixedPoint
+from hexconv.spec.narrowing import SATURATING, FixedPoint
 from hexconv.spec.ranges import narrowing_at
 from hexconv.spec.vectors import whole_channels
 
@@ -202,7 +202,7 @@ def _ending(planned: PlannedRows, index: int, sums: float, vectors: float, lanes
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)
     is_even = sequence.has_halves
     parts = Parts(narrow=vectors, scale=sums, even=sums * is_even, table=looked_up)
-    saturated = 3 * (sequence.saturates_at is not None)
+    saturated = SATURATING * (sequence.saturates_at is not None)
     parts["away"] = sums * (sequence.ties_away + (sequence.lift > 0) + sequence.doubles_saturating + saturated)
     parts["initial"] = lanes * len(sequence.vectors)
     return parts

@@ -22,7 +22,7 @@ from hexconv.kernel.tiles import (
 )
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
-from hexconv.spec.narrowing import FixedPoint, narrowing_of
+from hexconv.spec.narrowing import SATURATING, FixedPoint, narrowing_of
 
 PRODUCTS_OF_PACKET = 2
 TURN = 3
@@ -137,5 +137,5 @@ def _ending(lanes: PixelLanes) -> float:
     if not isinstance(sequence, FixedPoint):
         return 1 + TIES * (sequence.halves is not None)
     is_even = sequence.has_halves
-    saturated = 3 * (sequence.saturates_at is not None)
+    saturated = SATURATING * (sequence.saturates_at is not None)
     return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None) + (sequence.lift > 0) + saturated

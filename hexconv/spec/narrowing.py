@@ -22,6 +22,8 @@ MOST_NARROWING_SHIFT = 15  # Narrowing shifts use the low 4 bits of their operan
 MOST_SECOND_SHIFT = 7  # a halfword that saturated, 32767, is still 255 after it
 SUM_BITS = 32
 BYTE_BITS, HALFWORD_BITS = 8, 16
+SATURATING = 3
+"""Instructions for a vector of sums that add a bias, saturating, and hold the sum between two limits."""
 MADE_UNSIGNED = 128
 """What is added to int8 elements that are multiplied, or narrowed, as uint8."""
 

@@ -421,13 +421,10 @@ def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
 
 
 def _may_saturate(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> bool:
-    """Whether a kernel would have room for the sums of a conv if they saturated; of int16, by some limit at least."""
-    conv = chain.conv[index]
-    if conv.requantize is None or chain.saturates(index):
+    """Whether a kernel can have room for the sums of a conv that saturate; of int16 that depends on the limit alone."""
+    if chain.conv[index].requantize is None or chain.saturates(index):
         return False
-    convs = list(chain.conv)
-    convs[index] = replace(conv, requantize=replace(conv.requantize, saturates_at=1 << 24))
-    return chain.dtype == "int16" or _fits(replace(chain, conv=tuple(convs)), index, kernel, bias)
+    return chain.dtype == "int16" or _fits(_with_limit(chain, index, LIMITS[-1]), index, kernel, bias)
 
 
 def _remedy(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> str:

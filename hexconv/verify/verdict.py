@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from hexconv.compute.reference import convolution, of_conv, quantised, reference
 from hexconv.model.conv_unit import Unit
-from hexconv.model.integer import IntegerWeights
 from hexconv.model.refused import Refused
 from hexconv.run.machine_parts import saturation
 from hexconv.spec import Chain, Requantize
 from hexconv.spec.activations import SLOPE, TABLE
 from hexconv.spec.case import sums_by_channel
 from hexconv.spec.curves import activated
-from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.requantize import FRACTION_BITS
 from hexconv.spec.vectors import looked_up
@@ -371,25 +370,16 @@ def _scaled(definition: Definition, alone: Chain, weights: Mapping[str, Array], 
     offset = HALF_OF_UINT16 if definition.graph.type_of(definition.unit.result).dtype == "uint16" else 0
     made = np.clip(in_model(sums * _scales(by, weights) + by.zero_point, steps.exact.shape), *ends)
     wanted = steps.every(lambda values: np.clip(values - offset, *ends))
-    is_same = wanted.contain(made) | _is_constant(definition.unit, alone, weights, by).reshape(
-        -1, *[1] * (made.ndim - 2)
-    )
+    is_same = wanted.contain(made) | _is_constant(alone, weights, by).reshape(-1, *[1] * (made.ndim - 2))
     yield Comparison.of("sums", np.where(is_same, wanted.exact, made), wanted.exact)
 
 
-def _is_constant(unit: Unit, alone: Chain, weights: Mapping[str, Array], by: Requantize) -> Array:
+def _is_constant(alone: Chain, weights: Mapping[str, Array], by: Requantize) -> Array:
     """Whether a channel is one code whatever it reads: its multiplier and bias may be others that keep it there."""
-    factors, scales = unit.weights.factors if isinstance(unit.weights, IntegerWeights) else None, _scales(by, weights)
     ends = sums_by_channel(alone, 0, weights["filter1"], weights.get("bias1"))
-    least, most = (np.rint(np.clip(end * scales, *_reach(alone, by))) for end in ends)
-    is_one = (least == most) | (scales * LARGEST_INT32 < 0.5)
-    return is_one if factors is None else is_one | (factors == 0)
-
-
-def _reach(alone: Chain, by: Requantize) -> tuple[int, int]:
-    """The least and the most code, without the zero point."""
-    first, last = by.codes(*INTEGER_RANGE[alone.dtype])
-    return first - by.zero_point, last - by.zero_point
+    codes = by.codes(*INTEGER_RANGE[alone.dtype])
+    least, most = (np.rint(np.clip(end * _scales(by, weights) + by.zero_point, *codes)) for end in ends)
+    return least == most
 
 
 def _scales(by: Requantize, weights: Mapping[str, Array]) -> Array:
