@@ -22,7 +22,7 @@ from hexconv.model import Imported, import_model
 from hexconv.run.given import Given
 from hexconv.search import Question, plan_chain
 from hexconv.spec import Case, Plan
-from hexconv.verify.job import weights_of
+from hexconv.run.given import weights_of
 
 
 MIB = 1 << 20

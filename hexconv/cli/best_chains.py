@@ -34,7 +34,7 @@ from hexconv.report import (
     write_front_plot,
 )
 from hexconv.report.words import counted as counted_of
-from hexconv.run.given import given, weights_beside
+from hexconv.run.given import given, weights_beside, weights_of
 from hexconv.search import (
     Answer,
     Lap,
@@ -52,7 +52,6 @@ from hexconv.spec.choices import Objective
 from hexconv.spec.kernel_choice import Target, kernel_words
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.places import Caches
-from hexconv.verify.job import weights_of
 from hexconv.written import write_folder
 
 

@@ -158,7 +158,7 @@ class _Edits:
             for node in self.graph.nodes
         ]
         while True:
-            read = {name for _, protos in nodes for proto in protos for name in _read(proto)} | self.graph.outputs
+            read = {name for _, protos in nodes for proto in protos for name in _read(proto)} | {*self.graph.outputs}
             dead = {node for node in self.left - self.instead.keys() if not read & set(node.outputs)}
             self.left -= dead
             nodes = [(node, protos[1:] if node in dead else protos) for node, protos in nodes]

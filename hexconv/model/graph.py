@@ -80,13 +80,15 @@ class Graph:
         nodes: its nodes, in an order in which they can run.
         types: the types of its tensors, by name.
         constants: its constants, the tensors that don't depend on the model's inputs.
-        outputs: names of the tensors that the model gives back.
+        inputs: names of the tensors that the caller gives, in the model's order.
+        outputs: names of the tensors that the model gives back, in the model's order.
     """
 
     nodes: tuple[Node, ...]
     types: dict[str, TensorType] = field(repr=False)
     constants: Constants = field(repr=False)
-    outputs: frozenset[str]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
     @classmethod
     def of(cls, model: onnx.ModelProto, folder: Path) -> "Graph":
@@ -94,8 +96,10 @@ class Graph:
         types = tensor_types(model.graph)
         shapes = {name: tensor.shape for name, tensor in types.items()}
         nodes = tuple(Node.of(node) for node in model.graph.node)
-        outputs = frozenset(tensor.name for tensor in model.graph.output)
-        return cls(nodes, types, Constants(model, folder, shapes), outputs)
+        stored = {tensor.name for tensor in model.graph.initializer}
+        inputs = tuple(value.name for value in model.graph.input if value.name not in stored)
+        outputs = tuple(tensor.name for tensor in model.graph.output)
+        return cls(nodes, types, Constants(model, folder, shapes), inputs, outputs)
 
     @cached_property
     def _makers(self) -> dict[str, Node]:

@@ -1,65 +1,25 @@
 """Build a network as a folder of C: compiled chains, `network.c` that calls them, and operators to start from."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hexconv.build.built_chain import archived, c_files, platform_files
 from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefile
-from hexconv.errors import Unsupported
-from hexconv.model import Imported, import_model
-from hexconv.model.onnx_file import Shapes, load_model
+from hexconv.model import import_model
+from hexconv.model.onnx_file import Shapes
 from hexconv.network.answer import answer
 from hexconv.network.compiled import Compiled
-from hexconv.network.nodes import TABLE
-from hexconv.network.program import Member, Reading
+from hexconv.network.planned_model import plan, question_of
 from hexconv.network.program_steps import Program
 from hexconv.network.texts import PACKAGE, BuiltNetwork, ports_of, steps_of, texts_of
-from hexconv.run.given import Given, bounded
-from hexconv.run.tensors import Array, random_tensors
-from hexconv.search import Answer, Question, plan_all
-from hexconv.spec import Plan, Target, choose_kernels
+from hexconv.run.given import drawn_inputs
+from hexconv.run.tensors import Array
+from hexconv.search import Question
+from hexconv.spec import Target, choose_kernels
 from hexconv.spec.choices import Objective
-from hexconv.verify.job import weights_of
-from hexconv.verify.runtime import drawn_inputs
 from hexconv.whitelist import identifier
 from hexconv.written import write_folder
-
-
-def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
-    """Plan all chains of a model.
-
-    Args:
-        imported: the model.
-        question: the limit of VTCM, where they are to run, and on how many threads.
-
-    Raises:
-        Unsupported: no plan serves a chain, or no plan fits VTCM.
-    """
-    arrays = [imported.weights(index) for index in range(len(imported.cases))]
-    cases = [
-        replace(case, chain=bounded(case.chain, weights)) for case, weights in zip(imported.cases, arrays, strict=True)
-    ]
-    network = plan_all(cases, question, kernel=question.plan.kernel)
-    if network.refused:
-        raise Unsupported(f"{network.refused[0].name}: {network.refused[0].reason}")
-    named = {answer.name: answer for answer in network.planned}
-    return tuple(
-        Member(run, tuple(_pieces(named[case.name], weights, question)))
-        for case, run, weights in zip(cases, imported.runs, arrays, strict=True)
-    )
-
-
-def _pieces(answer: Answer, weights: dict, question: Question) -> Iterator:
-    """Yield the cases of the best cut, each with its own weights."""
-    cut = answer.cuts.best
-    if cut is None:
-        limit = question.vtcm_bytes
-        raise Unsupported(f"{answer.name}: no plan fits {limit} bytes of VTCM; hexconv best says what would")
-    for piece, winner in zip(cut.pieces, answer.pieces(cut), strict=True):
-        own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
-        yield winner.case, own.over(random_tensors(winner.case.chain))
-
 
 LONGEST_STEM = 40
 """The most characters of the network's name that the names of its chains begin with."""
@@ -89,6 +49,11 @@ class Wanted:
     seed: int = 0
     threads: int = 1
 
+    @property
+    def question(self) -> Question:
+        """The question that the search answers for each chain."""
+        return question_of(self.vtcm_bytes, self.objective, self.target, self.threads)
+
 
 def read_network(path: Path, wanted: Wanted) -> Program:
     """Read a model's steps and plan its chains.
@@ -97,26 +62,7 @@ def read_network(path: Path, wanted: Wanted) -> Program:
         InputError: the model can't be used, or it leaves a size open.
         Unsupported: there is no operator for a node between chains, or no plan serves a chain.
     """
-    imported = import_model(path, wanted.shapes)
-    members = members_of(imported, _question(wanted))
-    graph = load_model(path, wanted.shapes).graph
-    stored = {tensor.name for tensor in graph.initializer}
-    inputs = [value.name for value in graph.input if value.name not in stored]
-    reading = Reading(imported.graph, members, path.name)
-    program = reading.read(inputs, [value.name for value in graph.output], TABLE)
-    return replace(program, differences=imported.network.differences)
-
-
-def _question(wanted: Wanted) -> Question:
-    """Return the question that the search answers for each chain.
-
-    Raises:
-        InputError: more threads are asked for than the plan's architecture has contexts.
-    """
-    if wanted.target == "hexagon" and wanted.threads > 1:
-        plan = Plan(kernel="hvx", threads=wanted.threads)
-        return Question(wanted.vtcm_bytes, wanted.objective, plan, wanted.target)
-    return Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target)
+    return plan(import_model(path, wanted.shapes), wanted.question).program
 
 
 def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:

@@ -7,9 +7,8 @@ A node that only changes the shape, or what codes stand for, is no step: its res
 seen in another way.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -120,20 +119,50 @@ class Held:
         self._held = {name: moved(operand) for name, operand in self._held.items()}
 
 
-Pieces = Sequence[tuple[Case, Tensors]]
-
-
 @dataclass(frozen=True)
 class Member:
-    """A chain of the model, and the cases that it runs as, one after the other."""
+    """A chain of the model, and the cases that it runs as.
 
+    Attributes:
+        case: the chain as one case, with the limits of its weights.
+        run: its nodes in the graph.
+        weights: its weights by a run's names.
+        dtype: the dtype of its result in the model.
+        pieces: the planned cases that run one after the other, each with its weights; empty where it is refused.
+        refused: why it has no plan; empty where it has one.
+    """
+
+    case: Case
     run: Run
-    pieces: Pieces
+    weights: Mapping[str, Array] = field(repr=False)
+    dtype: str
+    pieces: tuple[tuple[Case, Tensors], ...] = field(default=(), repr=False)
+    refused: str = ""
+
+    @property
+    def source(self) -> str:
+        """The tensor that it reads."""
+        return self.run.units[0].source
 
     @property
     def result(self) -> str:
         """The tensor that it writes."""
         return self.run.units[-1].result
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A part of a model that is no step.
+
+    Attributes:
+        op: the operator of a node, or `chain`.
+        node: the name of the node, or of the chain's case.
+        reason: why it is none; empty where no operator computes any node of this kind.
+    """
+
+    op: str
+    node: str
+    reason: str = ""
 
 
 ANY = Clamp()
@@ -154,33 +183,33 @@ class Reading(Held):
         self._given: set[str] = set()
         self._chains = {member.result: member for member in members}
         self._folded = set[Node]()
+        self._lost = set[str]()
+        self.missing: list[Missing] = []
 
-    def read(self, inputs: Sequence[str], outputs: Sequence[str], table: "Table") -> Program:
-        """Read the whole model into steps.
+    def read(self, table: "Table") -> Program | None:
+        """Read the whole model into steps; None where a node is no step: `missing` then names all of them.
 
         Args:
-            inputs: names of the tensors that the model reads.
-            outputs: names of the tensors that it gives back.
             table: the function that reads each operator of ONNX.
 
         Raises:
             InputError: a tensor has an open size.
-            Unsupported: there is no operator for a node, or a chain ends in int32 sums.
+            Unsupported: an input or an output is of a dtype that C doesn't get.
         """
-        ports = tuple(self._port(name, f"input:{name}") for name in inputs)
+        ports = tuple(self._port(name, f"input:{name}") for name in self.graph.inputs)
         for port in ports:
             self.hold(port.name, port.operand)
-        sources = {name: member.run.units[0].source for name, member in self._chains.items()}
-        needed = self.graph.needed(sources)
+        needed = self.graph.needed({name: member.source for name, member in self._chains.items()})
         nodes = {node for node in needed.values() if node}
-        self._check_known(nodes, table)
         for node in self.graph.nodes:
             for name in node.outputs:
                 if name in self._chains and name in needed:
                     self._call(self._chains[name])
             if node in nodes and node not in self._folded:
                 self._read(node, table)
-        results = tuple(self._given_back(name) for name in outputs)
+        if self.missing:
+            return None
+        results = tuple(self._given_back(name) for name in self.graph.outputs)
         return Program(tuple(self.steps), ports, results, self.constants)
 
     def result(self, tensor: str, clamp: Clamp = ANY) -> Operand:
@@ -238,51 +267,67 @@ class Reading(Held):
     def _port(self, name: str, buffer: str) -> Port:
         """Return the port of an input or an output, in the model's shape."""
         shape = self.shape(name)
-        operand = Operand(buffer, extents_of(shape), self._dtype(name))
+        try:
+            operand = Operand(buffer, extents_of(shape), self._dtype(name))
+        except Refused as refusal:
+            raise Unsupported(f"{self.model}: {refusal}") from None
         return Port(name, shape, operand.reshaped(operand.extents))
 
     def _dtype(self, tensor: str) -> str:
         """The dtype of a tensor outside of chains.
 
         Raises:
-            Unsupported: its codes are uint16, which chains have as int16, and operators not at all.
+            Refused: its codes are uint16, which chains have as int16, and operators not at all.
         """
         dtype = self.graph.type_of(tensor).dtype
         if dtype == "uint16":
-            raise Unsupported(
-                f"{self.model}: {tensor} is uint16 where no chain writes it; give the model floats or int16, and keep "
-                "uint16 between its QuantizeLinear and DequantizeLinear"
+            raise Refused(
+                f"{tensor} is uint16 where no chain writes it; give the model floats or int16, and keep uint16 between "
+                "its QuantizeLinear and DequantizeLinear"
             )
         return dtype
 
-    def _check_known(self, nodes: Collection[Node], table: "Table") -> None:
-        """Refuse a model with nodes that no operator computes, all kinds of them at once; clamps may fold."""
-        missing: dict[str, list[str]] = {}
-        for node in self.graph.nodes:
-            if node in nodes and node.op not in table and clamp_of(self.graph, node) is None:
-                missing.setdefault(node.op, []).append(node.name)
-        if missing:
-            self._refuse_unknown([f"{op} ({len(names)}, such as {names[0]})" for op, names in missing.items()], table)
-
-    def _refuse_unknown(self, which: Sequence[str], table: "Table") -> NoReturn:
-        known = ", ".join(sorted(op for op in table if "." not in op))
-        raise Unsupported(f"{self.model}: no operator computes {', '.join(which)}; there are operators for {known}")
-
     def _read(self, node: Node, table: "Table") -> None:
-        """Read one node with the function that the table has for it."""
-        reader = table.get(node.op) or self._refuse_unknown([f"{node.op} {node.name}"], table)
+        """Read one node with the function that the table has for it; a node that is no step is noted as missing."""
+        if self._is_lost(*node.inputs):
+            self._lost.update(node.outputs)
+            return
+        folded, held = set(self._folded), dict(self._held)
         try:
-            reader(self, node)
+            if node.op not in table:
+                raise Refused
+            table[node.op](self, node)
         except Refused as refusal:
-            raise Unsupported(f"{self.model}: {node.op} {node.name}: {refusal}") from None
+            self._folded, self._held = folded, held
+            self._miss(Missing(node.op, node.name, str(refusal)), *node.outputs)
+
+    def _miss(self, what: Missing, *made: str) -> None:
+        """Note what is no step; nodes behind it are read on, so that all that is missing is named at once."""
+        self.missing.append(what)
+        for name in filter(None, made):
+            found = self.graph.type_of(name)
+            if found.is_fixed:
+                self.hold(name, Operand(name, extents_of(self.shape(name)), found.dtype))
+            else:
+                self._lost.add(name)
+
+    def _is_lost(self, *names: str) -> bool:
+        """Whether a tensor depends on what is missing, so that nothing is known of it."""
+        return not self._lost.isdisjoint(names)
 
     def _call(self, member: Member) -> None:
         """Add the calls of a chain's pieces, one after the other."""
-        units = member.run.units
-        if units[-1].conv.requantize is None and units[-1].dtype in ("uint8", "int8", "int16"):
-            name, why = units[-1].node.name, units[-1].unfolded or "put a QuantizeLinear behind it"
-            raise Unsupported(f"{self.model}: {name} ends in sums of int32; {why}")
-        at = self.dense(self.held(units[0].source))
+        last = member.run.units[-1]
+        if self._is_lost(member.source):
+            self._lost.add(member.result)
+        elif last.conv.requantize is None and last.dtype in ("uint8", "int8", "int16"):
+            why = f"it ends in sums of int32; {last.unfolded or 'put a QuantizeLinear behind it'}"
+            self._miss(Missing(last.node.op, last.node.name, why), member.result)
+        else:
+            self._call_pieces(member)
+
+    def _call_pieces(self, member: Member) -> None:
+        at = self.dense(self.held(member.source))
         for number, (case, weights) in enumerate(member.pieces):
             last = number == len(member.pieces) - 1
             shape, dtype = case.chain.shapes[-1], case.chain.output_dtype(len(case.chain.conv) - 1)

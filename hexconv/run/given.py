@@ -34,6 +34,7 @@ from hexconv.spec.vectors import check_vectors, vector_names
 Form = tuple[tuple[int, ...], str]
 """The shape and dtype of an array."""
 ENDING = ".npy"
+DIGITS = "0123456789"
 HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 END, END_BYTES = b"PK\5\6", 22
 """How the last record of an archive begins, and its bytes without the comment."""
@@ -226,3 +227,45 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     if refusal := sums_refusal(limited, "plain"):
         raise Unsupported(refusal)
     return limited
+
+
+def weights_of(weights: Mapping[str, Array], first: int, convs: int) -> dict[str, Array]:
+    """Return the weights of some neighbouring convs of a chain, renamed as in a chain of these convs alone.
+
+    >>> sorted(weights_of({"filter1": np.zeros(1), "filter2": np.ones(1), "bias2": np.ones(1)}, 1, 1))
+    ['bias1', 'filter1']
+    """
+    parts = {name: name.rstrip(DIGITS) for name in weights}
+    numbers = {name: int(name[len(part) :]) - first for name, part in parts.items()}
+    return {f"{parts[name]}{number}": weights[name] for name, number in numbers.items() if 1 <= number <= convs}
+
+
+def drawn_inputs(forms: Mapping[str, Form], model: str, given: Path | None, seed: int) -> dict[str, Array]:
+    """Read or draw the inputs of a network.
+
+    Args:
+        forms: the shape and dtype of each input, by name.
+        model: the name of the model's file, for errors.
+        given: an `.npz` file with these arrays; without one, floats are drawn from a normal distribution, and integers
+            of 8 and 16 bits from all of their values.
+        seed: the seed of the values that are drawn.
+
+    Raises:
+        InputError: the file can't be used, or an input is of a dtype that nothing is drawn for.
+    """
+    if given:
+        return read_arrays(given, forms, forms)
+    random = np.random.default_rng(seed)
+    return {name: _drawn(random, name, form, model) for name, form in forms.items()}
+
+
+def _drawn(random: np.random.Generator, name: str, form: Form, model: str) -> Array:
+    shape, dtype = form
+    if dtype.startswith("float"):
+        return random.standard_normal(shape).astype(dtype)
+    if dtype in ("uint8", "int8", "uint16", "int16"):
+        ends = np.iinfo(dtype)
+        return random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    raise InputError.because(
+        f"{model}: no values are drawn for the input {name} of {dtype}", "give them: --input FILE.npz"
+    )

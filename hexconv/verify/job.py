@@ -11,7 +11,7 @@ from hexconv.analyze.needed import needed_macs
 from hexconv.apart import Task
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower import Lowered, lower_case
-from hexconv.run.given import Given, given
+from hexconv.run.given import Given, given, weights_of
 from hexconv.run.measure import Run, run_case, runner_of
 from hexconv.run.measurement import Array
 from hexconv.search import Question, plan_all
@@ -21,7 +21,6 @@ from hexconv.verify.verdict import Comparison, answer
 from hexconv.written import scratch
 
 JOB = "hexconv.verify.job:do"
-DIGITS = "0123456789"
 MOST_FLOAT_MACS = 10**8
 """Scalar code makes about one in two packets; the simulator executes some 10**7 packets a second."""
 
@@ -105,14 +104,3 @@ def _run(pieces: tuple[Piece, ...], weights: Mapping[str, Array], image: Array, 
             runs.append(run_case(piece.case, piece.lowered, runner, save=kept, given=own))
             image = np.load(kept, allow_pickle=False)["output"]
     return image, runs
-
-
-def weights_of(weights: Mapping[str, Array], first: int, convs: int) -> dict[str, Array]:
-    """Return the weights of some neighbouring convs of a chain, renamed as in a chain of these convs alone.
-
-    >>> sorted(weights_of({"filter1": np.zeros(1), "filter2": np.ones(1), "bias2": np.ones(1)}, 1, 1))
-    ['bias1', 'filter1']
-    """
-    parts = {name: name.rstrip(DIGITS) for name in weights}
-    numbers = {name: int(name[len(part) :]) - first for name, part in parts.items()}
-    return {f"{parts[name]}{number}": weights[name] for name, number in numbers.items() if 1 <= number <= convs}

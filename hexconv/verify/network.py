@@ -20,11 +20,12 @@ from hexconv.model import Imported, import_model, write_network
 from hexconv.model.chains import Run
 from hexconv.model.graph import Graph
 from hexconv.model.onnx_file import Shapes
+from hexconv.run.given import weights_of
 from hexconv.run.machine_parts import saturation
 from hexconv.search.cuts import piece_of
 from hexconv.spec import Case, Chain, Target
 from hexconv.verify.definition import Definition
-from hexconv.verify.job import JOB, weights_of
+from hexconv.verify.job import JOB
 from hexconv.verify.runtime import Array, Values, Whole, inputs_of, runtime
 from hexconv.verify.verdict import (
     ChainVerdict,

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper
@@ -14,7 +13,7 @@ from onnx import helper
 from hexconv.errors import InputError, ToolMissing
 from hexconv.model.graph import Graph, Node
 from hexconv.model.onnx_file import Shapes, load_model
-from hexconv.run.given import Form, read_arrays
+from hexconv.run.given import Form, drawn_inputs
 from hexconv.run.machine_parts import INSTALL_RUNTIME
 
 Array = NDArray[Any]
@@ -193,22 +192,13 @@ def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None
         graph: the graph of the model.
         names: the names of its inputs.
         model: the name of its file, for errors.
-        given: an `.npz` file with these arrays; without one, floats are drawn from a normal distribution, and integers
-            of 8 and 16 bits from all of their values.
+        given: an `.npz` file with these arrays; without one they are drawn.
         seed: the seed of the values that are drawn.
 
     Raises:
         InputError: a size is open, the file can't be used, or an input is of a dtype that nothing is drawn for.
     """
     return drawn_inputs({name: _form(graph, name, model) for name in names}, model, given, seed)
-
-
-def drawn_inputs(forms: Mapping[str, Form], model: str, given: Path | None, seed: int) -> dict[str, Array]:
-    """Read or draw inputs of these shapes and dtypes, by name; the other arguments are those of `inputs_of`."""
-    if given:
-        return read_arrays(given, forms, forms)
-    random = np.random.default_rng(seed)
-    return {name: _drawn(random, name, form, model) for name, form in forms.items()}
 
 
 def _form(graph: Graph, name: str, model: str) -> Form:
@@ -220,15 +210,3 @@ def _form(graph: Graph, name: str, model: str) -> Form:
             f"{model}: the input {name} has open sizes, {told}", f"say them: --shape {name}=1,3,224,224"
         )
     return tuple(sizes), found.dtype
-
-
-def _drawn(random: np.random.Generator, name: str, form: Form, model: str) -> Array:
-    shape, dtype = form
-    if dtype.startswith("float"):
-        return random.standard_normal(shape).astype(dtype)
-    if dtype in ("uint8", "int8", "uint16", "int16"):
-        ends = np.iinfo(dtype)
-        return random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
-    raise InputError.because(
-        f"{model}: no values are drawn for the input {name} of {dtype}", "give them: --input FILE.npz"
-    )

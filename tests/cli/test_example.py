@@ -9,7 +9,7 @@ from onnx import checker, load_model
 from hexconv.cli.app import exit_code
 from hexconv.example import NETWORK
 from hexconv.example.make import example_network
-from hexconv.verify.job import weights_of
+from hexconv.run.given import weights_of
 
 LARGEST_BYTES = 200_000
 
