@@ -43,8 +43,8 @@ from itertools import pairwise
 import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
-from hexconv.analyze.row_stripes import Share, Steps, ahead_of, most_in_flight, shares_of
-from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
+from hexconv.analyze.row_stripes import RowsOfConv, Share, ahead_of, most_in_flight, shares_of
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows, slabs_read
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
@@ -288,9 +288,9 @@ class RolledBlocks(PlannedBlocks):
         return max((number for number, steps in enumerate(self._whole.row_steps, 1) if steps > 1), default=0)
 
     @cached_property
-    def _kernels(self) -> list[Conv2d]:
+    def _convs(self) -> list[RowsOfConv]:
         """The convs up to that one, which count slabs."""
-        return [in_slabs(conv) for conv in self.chain.conv[: self.rings]]
+        return [RowsOfConv.of(in_slabs(conv)) for conv in self.chain.conv[: self.rings]]
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
@@ -302,14 +302,15 @@ class RolledBlocks(PlannedBlocks):
         >>> [(share.made, share.lead, share.ring) for share in planned.shares]
         [(2, 2, 3), (2, 1, 3)]
         """
-        rows = [tensor.row_blocks for tensor in self.extents]
-        return shares_of(self._kernels, rows, self.plan.h_split, self.plan.h_split)
+        slabs, size = [tensor.row_blocks for tensor in self.extents[: self.rings + 1]], self.plan.h_split
+        shares = shares_of(self._convs, slabs, size, step=size)[: self.rings]
+        return tuple(Share(*map(int, vars(share).values())) for share in shares)
 
     @cached_property
     def ahead(self) -> int:
         """The slabs of the input that its ring holds ahead."""
         is_ahead = self.rings and self.plan.buffering == "double" and reads_input_rows(self.chain)
-        return ahead_of(self._kernels, self.shares[0], self.extents[0].row_blocks) if is_ahead else 0
+        return int(ahead_of(self._convs, self.shares[0], self.extents[0].row_blocks)) if is_ahead else 0
 
     @property
     def run_in(self) -> int:
@@ -366,5 +367,6 @@ class RolledBlocks(PlannedBlocks):
         share, before = self.shares[0], self.run_in * self.shares[0].steps
         trips = self.row_steps[self.rings - 1] * share.steps
         start = np.arange(-before - self.reads_first, trips - before) * share.apart + share.lead + self.ahead
-        steps = Steps(start, start + share.made, (0, self.extents[0].row_blocks), times=1)
-        return most_in_flight(steps, self.reads_first, self.ahead)
+        ends, last = start + share.made, self.extents[0].row_blocks
+        slabs = np.maximum(np.minimum(ends, last) - np.maximum(start, 0), 0)
+        return most_in_flight(slabs, ends, last, self.reads_first, self.ahead)

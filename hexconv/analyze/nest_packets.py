@@ -132,7 +132,7 @@ def on_kept(planned: PlannedRows, tensor: int) -> Parts:
 
 def on_input(planned: PlannedRows) -> Spent:
     """Count the parts that copying the input into its cache takes."""
-    return input_parts(planned, reads_ahead=planned.ahead_rows > 0)
+    return input_parts(planned, reads_ahead=bool(planned.counts.ahead[0] > 0))
 
 
 def input_parts(planned: PlannedRows, reads_ahead: bool) -> Spent:
@@ -320,7 +320,7 @@ def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
     for index in convs:
         stages[f"read filter{index + 1}"].add(on_filter(planned, index), planned.filter_stagings(index))
     output = on_output(planned)
-    stages["write output"].add(output.step, planned.step_count(-1))
+    stages["write output"].add(output.step, planned.step_count(len(convs)))
     stages["write output"].add(output.once)
     return stages
 

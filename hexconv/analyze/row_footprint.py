@@ -126,7 +126,7 @@ def _kept(planned: PlannedRows, tensor: int, dtype: str) -> Iterator[PredictedCa
 
 def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
     """Return the shape of a stripe of one step's channels: blocks of 8 rows, or rows with blocks of channels first."""
-    layout, rows = planned.forms.activations[-1], planned.stripe_rows[-1]
+    layout, rows = planned.forms.activations[-1], planned.cache_rows[-1]
     blocks = min(planned.plan.k_split, planned.extents[-1].channel_blocks)
     if planned.forms.has_output_rows:
         return (1, rows, blocks * CHANNEL_BLOCK // planned.forms.channel_units[-1], *layout.physical_shape[3:])

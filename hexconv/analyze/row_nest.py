@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.analyze.needed import Work
-from hexconv.analyze.row_stripes import RowSteps
+from hexconv.analyze.row_stripes import RowStripes
 from hexconv.kernel import output_layout
 from hexconv.kernel.dense import DenseRows
 from hexconv.kernel.depthwise import is_depthwise, row_products
@@ -73,7 +73,7 @@ MACS_OF_INSTRUCTION = 128
 
 
 @dataclass(frozen=True)
-class RowTiles(RowSteps):
+class RowTiles(RowStripes):
     """A chain under a plan whose nest is kept in rows, with the tiles in which its convs multiply."""
 
     @of_conv
@@ -317,19 +317,8 @@ class PlannedRows(RowTiles):
 
     @property
     def first_reads(self) -> int:
-        """How many rows of the input steps of the first conv are the first to read in their strip, in all strips.
-
-        Rows that a stride steps over count inside of a step, and not between two. Each step but the first has some rows
-        in common with the one before, unless rows lie between what the two make.
-        """
-        conv, total, made = self.chain.conv[0], 0, self.shares[1:2]
-        more = conv.reach[0] - conv.stride[0]
-        left_out = sum(share.apart - share.made for share in made)  # the output's steps leave no row out
-        common = max(more - left_out * conv.stride[0], 0)
-        for each, batch in self._rows_with_elements[1] if self.makes_any(0) else ():
-            steps = int((each > 0).sum())
-            total += (int(each.sum()) * conv.stride[0] + more * steps - common * max(steps - 1, 0)) * batch
-        return total
+        """How many rows of the input steps of the first conv are the first to read in their strip, in all strips."""
+        return int(self.counts.first_reads[0]) * self.runs_of(1) if self.makes_any(0) else 0
 
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads.

@@ -1,7 +1,7 @@
 """Values of a nest of rows along each axis of the space, memoised by conv signature: all heights of stripes, all tiles.
 
 The words of a plan and its stripes decide how often rows are made, steps run and filters staged
-(`hexconv.analyze.stripe_counts`). Its words and k_split decide how much one row, step or filter takes
+(`hexconv.analyze.row_stripes`). Its words and k_split decide how much one row, step or filter takes
 (`hexconv.search.row_axes`). One thing depends on both: where stripes stand inside of channel tiles, the rows that the
 last conv reads are made once for each of its tiles.
 
@@ -27,8 +27,7 @@ from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.nest_packets import input_parts, on_conv, on_filter, on_output
 from hexconv.analyze.row_footprint import footprint_of_filter, footprints_of_conv, footprints_of_input
 from hexconv.analyze.row_nest import PlannedRows, planned_rows
-from hexconv.analyze.row_stripes import RowsOfChain
-from hexconv.analyze.stripe_counts import StripeCounts, stripe_counts
+from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
 from hexconv.kernel import output_layout
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.layout import Layout

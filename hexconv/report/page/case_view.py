@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
 from markupsafe import Markup, escape
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Literal, Name, Operator, _TokenType
@@ -21,7 +22,7 @@ from hexconv.analyze import cache_usage, needed_macs, needed_work
 from hexconv.analyze.block_nest import PlannedBlocks
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.row_stripes import RowStep, RowSteps
+from hexconv.analyze.row_stripes import RowStripes
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import BySplits, PlanCost, own_cost
 from hexconv.report.listing import Block, header_of, module_of
@@ -146,19 +147,14 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
-def _in_rows(planned: RowSteps) -> Iterator[tuple[Held, ...]]:
+def _in_rows(planned: RowStripes) -> Iterator[tuple[Held, ...]]:
     """Yield the stored rows that a thread holds of each tensor once it has made the rows of a step."""
-    made = [[step for steps in threads for step in steps.each] for threads in planned.steps]
-    for stripe in zip(*made, strict=True):
-        *sources, output = map(_held_by_band, stripe, planned.cache_rows)
-        yield (*sources, Held(output.made, output.end, output.made))
-
-
-def _held_by_band(step: RowStep, cache_rows: int) -> Held:
-    """The rows of a tensor that a thread holds once it has made the rows of a step."""
-    first, end = step.band
-    made_end = min(step.end, end)
-    return Held(max(made_end - cache_rows, first), made_end, max(step.start, first))
+    for band in planned.counts.bands:
+        end = np.minimum(band.end, band.last)
+        first = np.maximum(end - planned.counts.cache_rows, band.first)
+        first[-1] = band.begin[-1]  # no later step reads the output
+        tensors = zip(first.tolist(), end.tolist(), band.begin.tolist(), strict=True)
+        yield from zip(*(map(Held, *rows) for rows in tensors), strict=True)
 
 
 def _in_blocks(planned: PlannedBlocks) -> Iterator[tuple[Held, ...]]:
