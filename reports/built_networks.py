@@ -34,7 +34,7 @@ from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Array
 from hexconv.sweep.journal import Journal
-from hexconv.sweep.journal import provenance
+from hexconv.run.simulator.made_files import provenance
 import argparse
 import os
 import subprocess

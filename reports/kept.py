@@ -25,7 +25,7 @@ from hexconv.run.simulator.made_files import content_key
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 from hexconv.sweep.journal import Journal
-from hexconv.sweep.journal import provenance
+from hexconv.run.simulator.made_files import provenance
 
 
 def named(path: Path) -> tuple[str, str]:

@@ -5,15 +5,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.spec.choices import Kernel, Objective, Target
+from hexconv.cli.options import Count, Seconds, check_file, check_folder
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Target
 from hexconv.spec.places import Caches
 
 
 def best(
     *chains: Path,
     vtcm: str | None = None,
-    objective: Objective = "traffic",
+    objective: Objective = DEFAULT_OBJECTIVE,
+    bytes_per_packet: float | None = None,
+    threads: Count = 1,
     kernel: Kernel | None = None,
     target: Target = "hexagon",
     caches: Caches = "all-in-vtcm",
@@ -28,11 +30,11 @@ def best(
 ) -> int:
     """Find the best plan of a chain that fits VTCM, and prove that no searched one is better; or plan a whole network.
 
-    It looks at all values of every knob but two, and at every way to cut the chain into pieces. Stripes of single rows
-    are 1, 2 or 4 rows high, and strips of columns are tried where whole rows don't fit, move more than is needed, or
-    the least memory is asked for. --account lists what was searched. From a case file it takes the chain, and from its
-    plan the kernel and the architecture. A folder is a network: each of its case files is a chain. The `network.toml`
-    of an import stands for its folder, by itself or among the case files of all of its chains.
+    It looks at every way to cut the chain into pieces, and for each piece at the values of all knobs: of stripes and of
+    strips of columns, the least that give each number of them. --account lists what was searched. From a case file it
+    takes the chain, and from its plan the kernel and the architecture. A folder is a network: each of its case files is
+    a chain. The `network.toml` of an import stands for its folder, by itself or among the case files of all of its
+    chains.
 
     It exits with 1 if some chain does not fit even in pieces, or if --verify finds a wrong figure. It exits with 2 if a
     case can't be used, or if a run for --verify could not be made; the other cases are done all the same.
@@ -40,7 +42,11 @@ def best(
     Args:
         chains: name case files (TOML, with or without a plan), folders of them, or patterns.
         vtcm: let the caches take this much, such as 4MiB or 4MB; the default is all that the case's architecture has.
-        objective: choose what the best plan has least of: bytes moved, packets (latency), or memory.
+        objective: choose what the best plan has least of. time: packets of a thread and copies, by a model; traffic:
+            bytes moved, then packets; latency: of all within 0.5 % of the fewest packets, bytes; footprint: memory.
+        bytes_per_packet: the bytes that copies move in the time of a packet, for --objective time; by default what
+            published figures of the case's architecture say.
+        threads: plan for so many Hexagon threads.
         kernel: plan for this kernel instead of the cases' own.
         target: plan for Hexagon, or for this machine (llvm).
         caches: keep all caches in VTCM; or let the search put some outside (anywhere), where all that a kernel reads
@@ -49,8 +55,8 @@ def best(
         output: write the answers into this folder, with the weights that lie beside the cases, and a network's
             `network.toml`.
         plot: draw the front of footprint against traffic into this .svg file (for one chain).
-        run: for --objective latency, run the model's best five plans, the default plan and the best cut on the
-            simulator, if it is here; the fastest one is the answer.
+        run: for --objective latency, run the plans that the model can't part, and what a run takes without a plan, on
+            the simulator, if it is here; they decide.
         verified: lower, count and run the answers, wherever their kernel runs, and compare them with the search.
         seconds: stop a run on the simulator after this time.
         wide: show all columns of tables.
@@ -69,5 +75,6 @@ def best(
         from hexconv.cli.best_chains import Asked, best_chains
 
     check_folder("--output", output)
-    asked = Asked(vtcm, objective, kernel, target, caches, output, plot, run, verified, seconds, wide, account)
+    how = (vtcm, objective, bytes_per_packet, threads, kernel, target, caches)
+    asked = Asked(*how, output, plot, run, verified, seconds, wide, account)
     return best_chains(chains, asked, json)

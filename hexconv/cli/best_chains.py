@@ -10,13 +10,14 @@ import numpy as np
 from hexconv.cli.answers import print_json, utf8
 from hexconv.cli.cases import Batch, network_of, say_fallback
 from hexconv.cli.memory import memory_bytes
-from hexconv.cli.progress import counted, waiting
+from hexconv.cli.progress import counted, tenths, waiting
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.model import MANIFEST, Manifest
 from hexconv.report import (
     answer_table,
+    beside_lines,
     bound_lines,
     cuts_lines,
     cuts_table,
@@ -25,7 +26,9 @@ from hexconv.report import (
     network_row,
     network_table,
     outside_lines,
+    plan_lines,
     proof_lines,
+    quick_table,
     race_lines,
     race_table,
     shortfall_lines,
@@ -37,17 +40,15 @@ from hexconv.report.words import counted as counted_of
 from hexconv.run.given import given, weights_beside, weights_of
 from hexconv.search import (
     Answer,
-    Lap,
     PlannedNetwork,
     Question,
     Verified,
-    contenders,
-    decided,
-    lap_of,
     plan_all,
     planned_manifest,
     verify,
 )
+from hexconv.search.plan_runs import cases_to_run, counts_of, raced
+from hexconv.spec import Plan
 from hexconv.spec.choices import Objective
 from hexconv.spec.kernel_choice import Target, kernel_words
 from hexconv.spec.kernels import Kernel
@@ -97,6 +98,8 @@ class Asked:
     Attributes:
         vtcm: the most VTCM that the caches may take, as text; None for all that an architecture has.
         objective: what the best plan has least of.
+        bytes_per_packet: the bytes that copies move in the time of a packet; None for those of the architecture.
+        threads: the Hexagon threads that a plan is to have.
         kernel: the kernel to plan for instead of the cases' own.
         target: where the answers are to run.
         caches: which caches may lie outside of VTCM.
@@ -111,6 +114,8 @@ class Asked:
 
     vtcm: str | None
     objective: Objective
+    bytes_per_packet: float | None
+    threads: int
     kernel: Kernel | None
     target: Target
     caches: Caches
@@ -172,20 +177,19 @@ def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | No
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
     """Plan all chains; without a given limit, the VTCM of the cases' architecture is the limit."""
     limit = _limit(batch, asked.vtcm)
-    question = Question(limit, asked.objective, target=asked.target, caches=asked.caches)
+    plan = Plan(kernel="hvx", threads=asked.threads) if asked.threads > 1 else Plan()
+    speed = asked.bytes_per_packet
+    question = Question(limit, asked.objective, plan, asked.target, asked.caches, bytes_per_packet=speed)
     return plan_all(batch.cases, question, known, asked.kernel)
 
 
 def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:
-    """Replace each chain's answer by the fastest in runs; if a chain's best can't be run, none of its plans is."""
-    todo = [(answer.name, contender) for answer in network.planned for contender in contenders(answer)]
-    laps: dict[str, list[Lap]] = {}
-    for name, contender in counted(todo, "running", lambda each: f"{each[0]}, {each[1].kind}"):
-        known = laps.setdefault(name, [])
-        if not known or known[0].packets is not None:
-            known.append(lap_of(contender, seconds))
-    chains = (decided(answer, laps[answer.name]) if answer.name in laps else answer for answer in network.planned)
-    return replace(network, planned=tuple(chains))
+    """Decide chains by runs of the plans that the model can't part, where the objective is latency."""
+    cases = cases_to_run(network.planned)
+    if not cases:
+        return network
+    counts = dict(each for each in tenths(counts_of(cases, seconds), "running", len(cases)))
+    return replace(network, planned=raced(network.planned, counts))
 
 
 def _limit(batch: Batch, vtcm: str | None) -> int:
@@ -241,17 +245,17 @@ def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Sequenc
 
 
 def _print_chain(answer: Answer, asked: Asked) -> None:
-    """Print one chain: verdict, answer, lower bounds, case files and, if asked for, all other plans."""
+    """Print one chain: verdict, the plan of each piece, what it is held against, and the case files."""
     print(verdict_line(answer))
+    _lines(plan_lines(answer))
     print(f"{answer.name}: kernel {kernel_words(answer.kernels)}")
-    is_of_whole = asked.account or not answer.is_cut
-    if answer.is_cut:
-        show(cuts_table(answer.cuts), asked.is_wide, SPARE)
-    if is_of_whole:
-        show(answer_table(answer), asked.is_wide, SPARE)
     if answer.race:
         show(race_table(answer.race), asked.is_wide)
         _lines(race_lines(answer.race))
+    _lines(beside_lines(answer))
+    if len(answer.cuts.quick) > 1:
+        show(quick_table(answer), asked.is_wide)
+    is_of_whole = asked.account or not answer.is_cut
     _lines(bound_lines(answer.found, answer.question) if is_of_whole else ())
     _lines(outside_lines(answer))
     if answer.shortfall:
@@ -260,14 +264,20 @@ def _print_chain(answer: Answer, asked: Asked) -> None:
     is_chain = len(answer.chain.conv) > 1
     _lines(cuts_lines(answer.cuts, answer.question) if is_chain else ())
     if asked.account:
-        _lines(proof_lines(answer.found))
-        show(front_table(answer.found, answer.question), asked.is_wide, SPARE)
-        if is_chain and not answer.is_cut:
-            show(cuts_table(answer.cuts), asked.is_wide, SPARE)
+        _account(answer, asked, is_chain)
     else:
-        print(f"--account tells of all {answer.found.proof.plans} plans, the front and the cuts")
+        print(f"--account tells of all {answer.found.proof.plans} plans, the front of footprint, and the cuts")
     for winner in answer.winners:
         print(f"# {winner.case.name}.toml", winner.case.to_toml(), sep="\n", end="")
+
+
+def _account(answer: Answer, asked: Asked, is_chain: bool) -> None:
+    """Print why each other plan was not chosen, the front of footprint against traffic, and the cuts."""
+    show(answer_table(answer), asked.is_wide, SPARE)
+    _lines(proof_lines(answer.found))
+    show(front_table(answer.found, answer.question), asked.is_wide, SPARE)
+    if is_chain:
+        show(cuts_table(answer.cuts), asked.is_wide, SPARE)
 
 
 def _lines(lines: Iterable[str]) -> None:

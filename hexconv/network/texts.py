@@ -197,10 +197,7 @@ def _fields(operand: Operand, places: Mapping[str, Code]) -> Code:
     """Return the fields of a `struct hexconv_tensor`, in its order."""
     layout, dtype = (Code("HEXCONV_{}").format(word.upper()) for word in (operand.layout, operand.dtype))
     low, high, scale = map(c_float, (operand.low, operand.high, operand.scale))
-    integers = places[operand.integers] if operand.integers else Code("NULL")
-    return _listed(
-        places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high, integers
-    )
+    return _listed(places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high)
 
 
 def _listed(*values: object) -> Code:

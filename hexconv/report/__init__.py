@@ -2,13 +2,16 @@
 
 from hexconv.report.best_table import (
     answer_table,
+    beside_lines,
     bound_lines,
     cuts_lines,
     cuts_table,
     front_table,
     network_row,
     outside_lines,
+    plan_lines,
     proof_lines,
+    quick_table,
     race_lines,
     race_table,
     shortfall_lines,
@@ -23,6 +26,9 @@ from hexconv.report.plots.cost_plots import write_front_plot
 
 __all__ = [
     "answer_table",
+    "beside_lines",
+    "plan_lines",
+    "quick_table",
     "bound_lines",
     "cache_csv",
     "cache_table",

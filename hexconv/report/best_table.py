@@ -4,18 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from hexconv.report.check_tables import headed
-from hexconv.report.words import plan_name
+from hexconv.report.words import plan_effects, plan_name
 from hexconv.search.cuts import Cut, Cuts
 from hexconv.search.found import READ_MORE, Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
-from hexconv.search.plan_runs import CUT, DEFAULT, Lap, Race
-from hexconv.search.planned_chains import Answer, PlannedNetwork
+from hexconv.search.planned_chains import CUT, DEFAULT, Answer, Lap, PlannedNetwork, Race
 from hexconv.search.proof import Verified
-from hexconv.search.question import COSTS, Objective, Question
+from hexconv.search.question import SLACK, Objective, Question, value
 from hexconv.search.space import Scope
 
 FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
@@ -61,19 +61,72 @@ def cuts_table(cuts: Cuts) -> Table:
 
 def verdict_line(answer: Answer) -> str:
     """Return the verdict of the search, in a sentence."""
-    best, limit, cut = answer.found.best, answer.question.vtcm_bytes, answer.cuts.best
-    if cut and len(cut.pieces) > 1:
-        pieces = " | ".join(piece.name for piece in cut.pieces)
-        return (
-            f"{answer.name}: cut into {pieces} it moves {cut.traffic_bytes} bytes and takes {cut.footprint_bytes} of "
-            f"{limit} bytes of VTCM; {f'fused it moves {best.traffic_bytes}' if best else 'fused it does not fit'}"
-        )
+    best, limit = answer.cuts.best, answer.question.vtcm_bytes
     if best is None:
         return f"{answer.name}: nothing fits {limit} bytes of VTCM"
+    pieces = len(best.pieces)
+    how = f"cut into {pieces} pieces it" if pieces > 1 else "the best plan"
     bound = answer.found.proof.lower_bound
-    least = "; no plan moves less" if bound == best.traffic_bytes else ""
-    taken = f"takes {best.footprint_bytes} of {limit} bytes of VTCM"
-    return f"{answer.name}: the best plan moves {best.traffic_bytes} bytes and {taken}{least}"
+    least = "; no plan moves less" if pieces == 1 and bound == best.traffic_bytes else ""
+    packets = f"{best.latency_packets:.0f} packets (model), " if best.latency_packets else ""
+    if answer.race and answer.race.best:
+        packets = f"{answer.race.best.packets} packets (counted), "
+    taken = f"{packets}{best.footprint_bytes} of {limit} bytes of VTCM"
+    return f"{answer.name}: {how} moves {best.traffic_bytes} bytes and takes {taken}{least}"
+
+
+def plan_lines(answer: Answer) -> Iterator[str]:
+    """Yield the plan of each piece, as what it does."""
+    for piece in answer.cuts.best.pieces if answer.cuts.best else ():
+        yield f"  {piece.name}: {plan_effects(piece.chain, piece.figures.plan)} ({plan_name(piece.figures.plan)})"
+
+
+def beside_lines(answer: Answer) -> Iterator[str]:
+    """Yield lines that hold the answer against no plan at all, and against memory of other speeds."""
+    best, default = answer.cuts.best, answer.unplanned
+    if best is None:
+        return
+    if default and not answer.race:
+        yield (
+            f"without a plan: {default.traffic_bytes} bytes and {default.latency_packets:.0f} packets by the model; "
+            f"the answer has {_percent(best.traffic_bytes, default.traffic_bytes)} of these bytes and "
+            f"{_percent(best.latency_packets, default.latency_packets)} of these packets"
+        )
+    if answer.question.objective != "time":
+        return
+    beta = answer.question.beta
+    yield (
+        f"time by the model: that of {best.time_packets(beta):.0f} packets of one thread, with memory that moves "
+        f"{beta:g} bytes in the time of a packet; no run here can judge it"
+    )
+    for other in answer.other_speeds:
+        same = other.answer_packets <= other.least_packets * (1 + SLACK)
+        than = "no other plan is quicker" if same else f"the best plan takes {other.least_packets:.0f}"
+        yield f"  with {other.bytes_per_packet:g} bytes: {other.answer_packets:.0f}, {than}"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "all"
+
+
+def quick_table(answer: Answer) -> Table:
+    """Return the table of packets against bytes: every cut that no other one beats in both."""
+    cuts, question = answer.cuts.quick, answer.question
+    table = headed("front of packets against traffic in bytes", ("", "pieces"), (QUICKNESS[question.quickness], *QUICK))
+    shown = cuts if len(cuts) <= MOST_SHOWN else [cuts[round(at)] for at in np.linspace(0, len(cuts) - 1, MOST_SHOWN)]
+    known = (answer.cuts.best.latency_packets, answer.cuts.best.traffic_bytes) if answer.cuts.best else None
+    for cut in shown:
+        is_answer = (cut.latency_packets, cut.traffic_bytes) == known
+        quickness = value(cut, question.quickness, question)
+        figures = (quickness, cut.traffic_bytes, cut.footprint_bytes)
+        pieces = " | ".join(piece.name for piece in cut.pieces) if len(cut.pieces) <= MOST_NAMED else len(cut.pieces)
+        table.add_row("answer" if is_answer else "", str(pieces), *(f"{figure:.0f}" for figure in figures))
+    return table
+
+
+MOST_SHOWN, MOST_NAMED = 12, 4
+QUICKNESS = {"latency_packets": "packets (model)", "time_packets": "time in packets (model)"}
+QUICK = ("traffic", "footprint")
 
 
 def bound_lines(found: Found, question: Question) -> Iterator[str]:
@@ -83,15 +136,13 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
         return
     if passed_over := sum(each.plans for each in proof.excluded if each.bound == READ_MORE):
         yield (
-            f"{passed_over} plans in narrower strips were not looked at: they read at least as much as the answer "
-            "moves, and may compute less and take less memory"
+            f"{passed_over} plans in narrower strips were not looked at: what they read at least, and the fewest "
+            "packets of whole rows, are no better than what was found"
         )
-    if proof.lower_bound is not None:
-        times = getattr(found.best, COSTS[objective][0]) / proof.lower_bound
-        yield (
-            f"no plan can have less traffic than {proof.lower_bound} bytes, each needed byte once: "
-            f"the answer has {times:.3f} times that"
-        )
+    yield (
+        f"no plan can have less traffic than {proof.lower_bound} bytes, each needed byte once: "
+        f"the answer has {found.best.traffic_bytes / proof.lower_bound:.3f} times that"
+    )
     if proof.model_error is not None:
         yield (
             f"packets (model) are no bound and no count: nine of ten runs of this kernel on the simulator are within "
@@ -133,7 +184,7 @@ def outside_lines(answer: Answer) -> Iterator[str]:
 
 def _better(proof: Proof, objective: Objective) -> str:
     """Say whether a plan with less of the objective exists, and how much memory the smallest such plan takes."""
-    by = "by the model, " if objective == "latency" else ""
+    by = "by the model, " if objective in ("latency", "time") else ""
     if proof.least_better is None:
         held = ", ".join(f"{name} {value}" for name, value in proof.scope.fixed.items() if name in HELD)
         return f"{by}no searched plan of {held} has less {objective} than the answer, whatever the memory"
@@ -239,18 +290,30 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
         "case": answer.name,
         "vtcm_bytes": answer.question.vtcm_bytes,
         "objective": answer.question.objective,
+        "bytes_per_packet": answer.question.beta,
         "kernels": [asdict(choice) for choice in answer.kernels],
         "fits": answer.found.best is not None,
         **_found(answer.found),
         "caches": answer.question.caches,
         "all_in_vtcm": _row(answer.all_in_vtcm),
+        "unplanned": _row(answer.unplanned),
+        "other_speeds": [
+            {
+                "bytes_per_packet": other.bytes_per_packet,
+                "answer_packets": other.answer_packets,
+                "least_packets": other.least_packets,
+                "best": _cut(other.best, answer.question),
+            }
+            for other in answer.other_speeds
+        ],
         "toml": answer.fused.case.to_toml() if answer.fused else None,
         "race": _race(answer.race) if answer.race else None,
         "shortfall": _row(answer.shortfall),
         "cuts": {
-            "best": _cut(cuts.best),
-            "separate": _cut(cuts.separate),
-            "fused": _cut(cuts.fused),
+            "best": _cut(cuts.best, answer.question),
+            "separate": _cut(cuts.separate, answer.question),
+            "fused": _cut(cuts.fused, answer.question),
+            "quick": [_cut(cut, answer.question) for cut in cuts.quick],
             "joints": [asdict(joint) for joint in cuts.joints],
             "too_large": [{"conv": conv, **asdict(least)} for conv, least in cuts.too_large],
             "margin": _row(cuts.margin),
@@ -292,11 +355,12 @@ def _row(found: Any) -> Row | None:
     return asdict(found) if found else None
 
 
-def _cut(cut: Cut | None) -> Row | None:
+def _cut(cut: Cut | None, question: Question) -> Row | None:
     """Return the JSON of a chain that is cut into pieces; None without a cut."""
     if cut is None:
         return None
-    together = {name: getattr(cut, name) for name in ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")}
+    names = ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")
+    together = {name: getattr(cut, name) for name in names} | {"time_packets": cut.time_packets(question.beta)}
     pieces = [
         {"name": piece.name, "first": piece.first, "last": piece.last, **asdict(piece.figures)} for piece in cut.pieces
     ]
@@ -310,7 +374,7 @@ def race_table(race: Race) -> Table:
     """Return the table of all plans that were run, the fastest first."""
     table = headed("run on the simulator; packets", ("", "plan"), ("packets", "packets (model)", "model off by"))
     for lap in race.laps:
-        name = "fastest" if lap is race.fastest else NAMES.get(lap.contender.kind, "")
+        name = "answer" if lap is race.best else NAMES.get(lap.contender.kind, "")
         packets = "not run" if lap.packets is None else str(lap.packets)
         off = "" if lap.model_error is None else f"{100 * lap.model_error:+.1f} %"
         table.add_row(name, _plans(lap), packets, f"{lap.contender.model_packets:.0f}", off)
@@ -328,15 +392,20 @@ def race_lines(race: Race) -> Iterator[str]:
     for lap in race.laps:
         if lap.packets is None:
             yield f"{_plans(lap)} was not run, the model decides without it: {lap.said}"
-    if race.fastest is None or race.fastest.packets is None:
+    if race.best is None or race.best.packets is None:
         return
-    ran = sum(lap.packets is not None for lap in race.laps)
-    kind = "the best cut" if race.fastest.contender.kind == CUT else "the whole chain as one"
-    yield f"the answer is the fastest of {ran} that were run, {kind}: {race.fastest.packets} packets, counted"
+    ran = [lap.packets for lap in race.laps if lap.packets is not None]
+    best = race.best.contender.cut
+    kind = f"cut into {len(best.pieces)} pieces" if len(best.pieces) > 1 else "the whole chain as one"
+    yield (
+        f"the answer moves the fewest bytes, {best.traffic_bytes}, of those within {100 * SLACK:g} % of the fewest "
+        f"packets of {len(ran)} that were run, {kind}: {race.best.packets} packets, counted"
+    )
     default = race.default
     if default and default.packets is not None:
-        times = default.packets / race.fastest.packets
-        yield f"without a plan a run takes {default.packets} packets, {times:.3f} times as many"
+        times = default.packets / race.best.packets
+        moved = f"and moves {default.contender.cut.traffic_bytes} bytes"
+        yield f"without a plan a run takes {default.packets} packets, {times:.3f} times as many, {moved}"
     elif default is None:
         yield "what a run takes without a plan doesn't fit"
 
@@ -351,9 +420,9 @@ def verified_table(verified: Sequence[Verified]) -> Table:
             ("traffic", f"{one.traffic_bytes} bytes", one.traffic_agrees),
             ("MACs", str(one.macs), one.macs_agree),
         )
-        for what, value, agrees in figures:
+        for what, told, agrees in figures:
             said = "as predicted" if agrees else "NOT as predicted"
-            table.add_row(_says(agrees), one.case, what, f"{value} {said}".strip())
+            table.add_row(_says(agrees), one.case, what, f"{told} {said}".strip())
         for run in one.runs:
             packets = f", {run.packets} packets" if run.packets is not None else ""
             table.add_row(_says(run.passed), one.case, f"run on {run.target}", run.said + packets)

@@ -16,11 +16,11 @@ from hexconv.analyze import needed_macs
 from hexconv.analyze.exact import Integers
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
-from hexconv.search import Figures, Space, evaluate
+from hexconv.search import Figures, Question, Space, evaluate
 from hexconv.search.found import front
 from hexconv.search.grid import Grid
 from hexconv.search.machine import rates
-from hexconv.search.space import ROWS, combinations
+from hexconv.search.space import PARTS_OF_BLOCK, combinations
 from hexconv.spec import Case, Plan, tensor_extents
 from hexconv.spec.case import check_regular
 from hexconv.spec.knobs import acts
@@ -73,7 +73,7 @@ def split_costs(case: Case) -> tuple[PlanCost, ...]:
 def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
     """The costs of plans of whole rows of a case's chain, and of those that none beats in footprint and traffic."""
     grid = _grid(case, Space(combinations(case.settled), *_axes(case, MOST_IN_FRONT)))
-    return _costs(case, _figures(grid)), _costs(case, front(grid))
+    return _costs(case, _figures(grid)), _costs(case, front(grid, Question(1)))
 
 
 def _axes(case: Case, most: int) -> tuple[Integers, Integers, tuple[int, ...]]:
@@ -82,7 +82,7 @@ def _axes(case: Case, most: int) -> tuple[Integers, Integers, tuple[int, ...]]:
     kernel = own.kernel or "plain"
     h_splits = splits(max(output.row_blocks for output in outputs), own.h_split, most)
     k_splits = splits(max(output.channel_blocks for output in outputs), own.k_split, most)
-    rows = {height for height in ROWS if height <= outputs[-1].rows} | {own.rows or 1}
+    rows = {height for height in PARTS_OF_BLOCK if height <= outputs[-1].rows} | {own.rows or 1}
     return (
         np.array(h_splits),
         np.array(k_splits if acts("k_split", kernel) else (own.k_split,)),

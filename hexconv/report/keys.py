@@ -47,7 +47,7 @@ PROOF = (
     Key("evaluated", "the number of plans whose figures were computed: all"),
     Key("fitting", "the number of plans that fit"),
     Key("excluded[]", "the bounds that exclude every plan but the answer", (Excluded,)),
-    Key("lower_bound", "the bytes of traffic that no plan goes below; null for other objectives"),
+    Key("lower_bound", "the bytes of traffic that no plan goes below"),
     Key(
         "model_error",
         "nine of ten runs differ from the model by no more than this share; null where no run was compared with it",
@@ -69,6 +69,7 @@ CUT = (
     Key("macs", "the multiply-accumulates of all pieces together"),
     Key("latency_packets", "the packets of all pieces by the model, one piece after the other"),
     Key("footprint_bytes", "the bytes of VTCM that the largest piece takes"),
+    Key("time_packets", "the time of all pieces by the model, in packets of one thread"),
     Key("pieces[]", "the pieces, in order", PIECE),
 )
 CONV = Key("conv", "the number of the conv, from 1")
@@ -76,6 +77,7 @@ CUTS = (
     Key("best", "the best cut; null if some conv fits in no piece", CUT),
     Key("separate", "the cut into single convs, with the same keys; null if a conv does not fit"),
     Key("fused", "the whole chain as one piece, with the same keys; null if it does not fit"),
+    Key("quick[]", "the cuts that no other one beats in packets (for the objective time: in time) and in bytes", CUT),
     Key("joints[]", "the places where the best cut cuts", (Joint,)),
     Key(
         "too_large[]", "the convs that do not fit even alone", (Key("conv", "the number of the conv, from 1"), Figures)
@@ -95,7 +97,8 @@ RACE = (
 CHAIN = (
     CASE,
     Key("vtcm_bytes", "the bytes of VTCM that the plan may take"),
-    Key("objective", "what the plan has the least of: `traffic`, `footprint` or `latency`"),
+    Key("objective", "what the plan has the least of: `time`, `traffic`, `footprint` or `latency`"),
+    Key("bytes_per_packet", "the bytes that memory moves in the time of a packet, by `--bytes-per-packet` or `arch`"),
     KERNELS,
     Key("fits", "whether any plan that fuses the whole chain fits"),
     Key("best", "the best plan that fuses the whole chain; null if none fits", (Figures,)),
@@ -105,8 +108,19 @@ CHAIN = (
     Key("proof", "why there is no better plan", PROOF),
     Key("caches", "which caches may lie outside of VTCM: the value of `--caches`"),
     Key("all_in_vtcm", f"the best plan with all caches in VTCM, if others were searched too; else null{SAME}"),
+    Key("unplanned", f"what `run` takes where no plan is stated; null if it doesn't fit{SAME}"),
+    Key(
+        "other_speeds[]",
+        "for the objective time, the same where memory is half and twice as fast",
+        (
+            Key("bytes_per_packet", "the bytes that memory moves in the time of a packet then"),
+            Key("answer_packets", "the time of the answer then, in packets"),
+            Key("least_packets", "the time of the best cut then, in packets"),
+            Key("best", "that cut, with the keys of `cuts`"),
+        ),
+    ),
     Key("toml", "the best plan as a case file; null if none fits"),
-    Key("race[]", "the plans that `--run` ran, the fastest first; null without it", RACE),
+    Key("race[]", "the plans that `--run` ran, the fewest packets first; null without it", RACE),
     Key("shortfall", "what is missing if no plan fits; else null", (Shortfall,)),
     Key("cuts", "the chain cut into pieces", CUTS),
     Key("ended_by", "the chain's entry in `network.toml`, with the keys of `import`; null for a case of no model"),

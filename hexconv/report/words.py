@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from hexconv.analyze.fit import NO_LEVER, vtcm_fit
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
-from hexconv.spec import Case, Chain, Plan
+from hexconv.spec import Case, Chain, Plan, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.places import MIXED
 
 
@@ -120,6 +121,31 @@ def plan_name(plan: Plan) -> str:
     'ks2-hs1'
     """
     return plan.slug if plan.storage in MIXED else replace(plan, storage="global").slug
+
+
+def plan_effects(chain: Chain, plan: Plan) -> str:
+    """Say what a plan does, as its effects: stripes, strips, tiles of channels, filters, copies, threads.
+
+    >>> from hexconv.spec import Conv2d
+    >>> chain = Chain(input=(1, 30, 30, 4), output_layout="NHWC", dtype="uint8", conv=(Conv2d(out_channels=96),))
+    >>> plan_effects(chain, Plan(kernel="hvx", rows=7, order="h_outer", halo="roll", buffering="double", threads=2))
+    '5 rolling stripes of 7 rows, tiles of 32 channels, filters by tile, copies overlap, 2 threads'
+    >>> plan_effects(chain, Plan(kernel="hvx", h_split=4, k_split=3, filters="resident"))
+    'whole height, filters resident'
+    """
+    output = tensor_extents(chain)[-1]
+    stripes, tiles = -(-output.rows // plan.stripe_rows), -(-output.channel_blocks // plan.k_split)
+    rolls = "rolling " if plan.halo == "roll" else ""
+    parts = [f"{stripes} {rolls}stripes of {counted(plan.stripe_rows, 'row')}" if stripes > 1 else "whole height"]
+    if plan.w_split and plan.w_split < output.column_blocks:
+        kept = ", their halo kept" if plan.column_halo == "keep" else ""
+        parts.append(f"strips of {plan.w_split * COLUMN_BLOCK} columns{kept}")
+    parts += [f"tiles of {plan.k_split * CHANNEL_BLOCK} channels"] if tiles > 1 else []
+    parts.append(f"filters {'resident' if plan.filters == 'resident' else 'by tile'}")
+    parts += ["copies overlap"] if plan.buffering == "double" else []
+    parts += [f"{plan.threads} threads"] if plan.threads > 1 else []
+    parts += [f"in VTCM {plan.storage}"] if plan.storage in MIXED else []
+    return ", ".join(parts)
 
 
 def changed_knobs(case: Case, plan: Plan) -> dict[str, int | str | None]:

@@ -4,10 +4,13 @@ from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, Grid, evaluate
-from hexconv.search.plan_runs import Contender, Lap, Race, lap_of
+from hexconv.search.plan_runs import contenders, decided
 from hexconv.search.planned_chains import (
     Answer,
+    Contender,
+    Lap,
     PlannedNetwork,
+    Race,
     Winner,
     folder_cases,
     plan_all,
@@ -16,7 +19,6 @@ from hexconv.search.planned_chains import (
 )
 from hexconv.search.proof import Verified, verify
 from hexconv.search.question import Objective, Question, placed
-from hexconv.search.race import contenders, decided
 from hexconv.search.space import Space
 
 __all__ = [
@@ -37,7 +39,6 @@ __all__ = [
     "Contender",
     "Lap",
     "Race",
-    "lap_of",
     "contenders",
     "decided",
     "PlannedNetwork",

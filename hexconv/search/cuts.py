@@ -9,27 +9,34 @@ is exact: n convs have n (n + 1) / 2 pieces, and each is searched over all of it
 bytes than the whole chain moves as one piece. At a cut an intermediate is written and read again; in return the cut may
 save MACs and memory.
 
-Costs are compared by traffic, then MACs (for the latency: packets, then traffic), then the number of pieces. For the
-footprint the largest piece counts, since pieces take turns in VTCM; among cuts with the same largest footprint the one
-with the least traffic wins.
+Costs are compared by the first two figures of the objective (`hexconv.search.question`), then by the number of pieces.
+For the footprint the largest piece counts, since pieces take turns in VTCM; among cuts with the same largest footprint
+the one with the least traffic wins.
+
+Packets and bytes both add up. So the cuts that no other one beats in both are found by the same recurrence over fronts:
+the front of the first `end` convs is that of all sums of a point of the front of the first `start`, and of one of the
+front of the piece `start` .. `end - 1`. The answer for time and for latency is one of these cuts.
 
 Less memory never allows less traffic, so bisection finds the limit among the footprints on the fronts of all pieces.
 Each limit is tried by the recurrence of `hexconv.search.cuts`.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import combinations, pairwise
 from typing import Any, TypeVar
 
+import numpy as np
+
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.needed import needed_work
 from hexconv.errors import Unsupported
 from hexconv.search.best_plan import REMEMBERED, best_plan
-from hexconv.search.found import Found
+from hexconv.search.found import Found, lowered
 from hexconv.search.grid import Figures
-from hexconv.search.question import COSTS, Question
+from hexconv.search.question import COSTS, Question, value
 from hexconv.spec import Chain
 from hexconv.spec.chain import PIXELS
 from hexconv.spec.names import conv_name
@@ -103,6 +110,10 @@ class Cut:
     def footprint_bytes(self) -> int:
         """The footprint of the largest piece."""
         return max(piece.figures.footprint_bytes for piece in self.pieces)
+
+    def time_packets(self, bytes_per_packet: float) -> float:
+        """The time of all pieces in packets, one after the other (`hexconv.search.grid.time_packets`)."""
+        return sum(piece.figures.time_packets(bytes_per_packet) for piece in self.pieces)
 
 
 class Pieces:
@@ -261,6 +272,7 @@ class Cuts:
         joints: where the best cut cuts, and why.
         too_large: the convs (counted from 1) that do not fit even alone, each with the bytes that it needs.
         margin: the memory that would allow less traffic than the best cut has; None where no memory does.
+        quick: the cuts that no other one beats in packets and in bytes, the fewest packets first.
         pieces_searched: the number of pieces that were searched.
         plans: the number of plans in all these pieces.
     """
@@ -271,14 +283,21 @@ class Cuts:
     joints: tuple[Joint, ...]
     too_large: tuple[tuple[int, Figures], ...]
     margin: Margin | None
+    quick: tuple[Cut, ...]
     pieces_searched: int
     plans: int
+
+    def by(self, best: Cut) -> "Cuts":
+        """Return the same where another cut was found to be the best: by runs, so there is no reason beside them."""
+        return self if best == self.best else replace(self, best=best, joints=())
 
 
 def best_cuts(chain: Chain, question: Question) -> Cuts:
     """Find the best cut of a chain, and say why it cuts there."""
     asked, summed = Pieces(chain, question), Pieces(chain, _by_sum(chain, question))
-    best = _least(summed)
+    quick = quick_cuts(summed)
+    best = _quick_enough(quick, question) if question.slack else _least(summed)
+    best = asked.cut() if best and len(best.pieces) == 1 else best
     pairs = [(start, end) for end in range(1, asked.count + 1) for start in range(end)]
     found = [one for pair in pairs if (one := asked.promising(*pair))]
     alone = [(index, asked.found(index, index + 1)) for index in range(asked.count)]
@@ -289,6 +308,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
         joints=tuple(_joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),
         margin=margin(asked, best) if best and question.objective == "traffic" else None,
+        quick=quick,
         pieces_searched=len(found),
         plans=sum(one.proof.plans for one in found),
     )
@@ -296,16 +316,91 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
 
 def _least(pieces: Pieces) -> Cut | None:
     """Solve the recurrence of this module's docstring."""
-    first, second, _ = COSTS[pieces.question.objective]
+    question = pieces.question
+    first, second, _ = COSTS[question.objective]
 
     def extended(cut: Cut, start: int, end: int) -> list[Cut]:
         piece = pieces.piece(start, end)
         return [Cut((*cut.pieces, piece))] if piece else []
 
     def cost(cut: Cut) -> tuple[float, float, int]:
-        return getattr(cut, first), getattr(cut, second), len(cut.pieces)
+        return value(cut, first, question), value(cut, second, question), len(cut.pieces)
 
     return best_ways(pieces.count, Cut(()), extended, cost).get(pieces.count)
+
+
+def _quick_enough(cuts: Sequence[Cut], question: Question) -> Cut | None:
+    """Return the cut that moves the fewest bytes, of those that are about as quick as the quickest."""
+    times = [value(cut, question.quickness, question) for cut in cuts]
+    quick = [cut for cut, time in zip(cuts, times, strict=True) if time <= min(times) * (1 + question.slack)]
+    return quick[-1] if quick else None
+
+
+MOST_POINTS = 512
+"""The most points of a front of the first convs that are extended by one piece more."""
+
+
+@dataclass(frozen=True)
+class _Front:
+    """Ways to cut the first convs that no other one beats in packets (or time) and in bytes, the quickest first, [P].
+
+    Attributes:
+        times: packets, or times.
+        traffic_bytes: the bytes that they move.
+        pieces: how many pieces they have.
+        back: where the last piece starts, which way before it this is, and which plan of the piece's front: [P, 3].
+    """
+
+    times: Integers
+    traffic_bytes: Integers
+    pieces: Integers
+    back: Integers
+
+    @classmethod
+    def joined(cls, fronts: Sequence["_Front"]) -> "_Front":
+        """Return the front of several; of ways that are equal in both, the one with the fewest pieces is kept."""
+        names = ("times", "traffic_bytes", "pieces", "back")
+        columns = [np.concatenate([getattr(front, name) for front in fronts]) for name in names]
+        order = np.lexsort((columns[2], columns[1], columns[0]))
+        kept = lowered(order, columns[1])
+        if len(kept) > MOST_POINTS:
+            kept = kept[np.linspace(0, len(kept) - 1, MOST_POINTS).round().astype(int)]
+        return cls(*(column[kept] for column in columns))
+
+    def extended(self, start: int, times: Integers, traffic_bytes: Integers) -> "_Front":
+        """Return all ways with a piece more, by each of the plans of its front."""
+        before, after = (axis.ravel() for axis in np.indices((len(self.times), len(times))))
+        back = np.stack([np.full(len(before), start), before, after], axis=1)
+        moved = self.traffic_bytes[before] + traffic_bytes[after]
+        return _Front(self.times[before] + times[after], moved, self.pieces[before] + 1, back)
+
+
+def quick_cuts(pieces: Pieces) -> tuple[Cut, ...]:
+    """Return the cuts that no other one beats in packets (or time) and in bytes, the quickest first."""
+    nothing = np.zeros(1, np.int64)
+    fronts, question = {0: _Front(nothing, nothing, nothing, np.zeros((1, 3), np.int64))}, pieces.question
+    for end in range(1, pieces.count + 1):
+        ways = []
+        for start, before in fronts.items():
+            if (found := pieces.found(start, end)) and found.quick:
+                times = np.array([value(plan, question.quickness, question) for plan in found.quick])
+                moved = np.array([plan.traffic_bytes for plan in found.quick])
+                ways.append(before.extended(start, times, moved))
+        if ways:
+            fronts[end] = _Front.joined(ways)
+    ends = range(len(fronts[pieces.count].times) if pieces.count in fronts else 0)
+    return tuple(Cut(_pieces_of(pieces, fronts, pieces.count, number)) for number in ends)
+
+
+def _pieces_of(pieces: Pieces, fronts: Mapping[int, _Front], end: int, number: int) -> tuple[Piece, ...]:
+    """Return the pieces of one way to cut the first `end` convs."""
+    if not end:
+        return ()
+    start, before, which = fronts[end].back[number].tolist()
+    found = pieces.found(start, end)
+    assert found, "a piece of a front was searched"
+    last = Piece(start + 1, end, piece_of(pieces.chain, start, end), found.quick[which])
+    return (*_pieces_of(pieces, fronts, start, before), last)
 
 
 def _by_sum(chain: Chain, question: Question) -> Question:
@@ -341,9 +436,9 @@ def _why_apart(pieces: Pieces, before: Piece, after: Piece) -> str:
         least = found.smallest.footprint_bytes
         return f"fused they need {least} bytes at least, {least - limit} above the limit of {limit}"
     for name in COSTS[pieces.question.objective][:2]:
-        fused = getattr(found.best, name) or 0
-        apart = sum(getattr(piece.figures, name) or 0 for piece in (before, after))
+        fused = value(found.best, name, pieces.question)
+        apart = sum(value(piece.figures, name, pieces.question) for piece in (before, after))
         if fused > apart:
-            words = name.replace("_", " ").replace("macs", "MACs")
+            words = name.replace("_", " ")
             return f"fused, the best that fits has {fused - apart:.0f} {words} more: {fused:.0f} instead of {apart:.0f}"
     return "fused they cost as much"

@@ -8,7 +8,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import rates
-from hexconv.search.question import COSTS, Question, cost, ranked
+from hexconv.search.question import COSTS, Question, cost, ranked, value
 from hexconv.search.space import Scope
 from hexconv.spec import Chain
 
@@ -41,7 +41,7 @@ class Proof:
         evaluated: the number of plans whose figures were computed: all but those that a bound excludes at once.
         fitting: the number of plans that fit.
         excluded: every plan but the answer, by the bound that excludes it.
-        lower_bound: the bytes of traffic that no plan of any kind goes below; None for other objectives.
+        lower_bound: the bytes of traffic that no plan of any kind goes below.
         model_error: how exact the model's packets are: nine of ten runs differ by no more than this share; None where
             there is no model.
         better_plans: how many plans, fitting or not, are better in the objective.
@@ -57,7 +57,7 @@ class Proof:
     evaluated: int
     fitting: int
     excluded: tuple[Excluded, ...]
-    lower_bound: int | None
+    lower_bound: int
     model_error: float | None
     better_plans: int
     least_better: Figures | None
@@ -84,6 +84,9 @@ class Found:
         leading: the best plans that differ in any figure, the best first.
         smallest: the plan with the least footprint, of those whose figures were computed.
         front: the plans on the Pareto front of footprint and traffic, of the same plans.
+        quick: the plans that fit on the Pareto front of packets (or time, where that is the objective) and traffic,
+            the quickest first.
+        fewest_packets: the fewest packets of a plan, fitting or not.
         proof: the proof that `best` is the best.
     """
 
@@ -91,6 +94,8 @@ class Found:
     leading: tuple[Figures, ...]
     smallest: Figures
     front: tuple[Figures, ...]
+    quick: tuple[Figures, ...]
+    fewest_packets: float
     proof: Proof
 
     def beside(self, bound: str, plans: int) -> "Found":
@@ -106,20 +111,21 @@ class Found:
         return next((figures for figures in self.leading if figures != self.best), None)
 
 
-def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None) -> Found:
+def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int) -> Found:
     """Choose the best plan of a grid, and account for all others."""
     fitting = np.flatnonzero(grid.footprint_bytes <= question.vtcm_bytes)
-    order = ranked(grid, fitting, question.objective)
-    points = front(grid)
+    order, by_footprint = ranked(grid, fitting, question), replace(question, objective="footprint")
+    points = front(grid, question)
     best = grid.figures(int(order[0])) if len(order) else None
-    equal = _equal(grid, order, question)
     better = _better(grid, order, question)
-    least = grid.figures(int(ranked(grid, better, "footprint")[0])) if len(better) else None
+    least = grid.figures(int(ranked(grid, better, by_footprint)[0])) if len(better) else None
     return Found(
         best=best,
         leading=_leading(grid, order, question),
         smallest=points[0],
         front=points,
+        quick=quickest(grid, fitting, question),
+        fewest_packets=float(grid.latency_packets.min()),
         proof=Proof(
             method="exhaustive",
             status="optimal",
@@ -127,7 +133,7 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None
             plans=grid.space.size,
             evaluated=grid.space.size,
             fitting=len(fitting),
-            excluded=_account(grid, order, question, equal) if best else (),
+            excluded=_account(grid, order, question) if best else (),
             lower_bound=lower_bound,
             model_error=rates(question.plan.arch).error(Planned(chain, (best or points[0]).plan)),
             better_plans=len(better),
@@ -143,55 +149,67 @@ def _leading(grid: Grid, order: Integers, question: Question) -> tuple[Figures, 
     found: dict[tuple[float, ...], Figures] = {}
     for number in order:
         figures = grid.figures(int(number))
-        found.setdefault(cost(figures, question.objective), figures)
+        found.setdefault(cost(figures, question), figures)
         if len(found) == LEADING:
             break
     return tuple(found.values())
 
 
-def _equal(grid: Grid, order: Integers, question: Question) -> int:
-    """Count the plans at the head of the order that have the same figures."""
-    same = np.ones(len(order), bool)
-    for name in COSTS[question.objective]:
-        values = getattr(grid, name)
-        if values is not None and len(order):
-            same &= (values[order] == values[order[0]]).astype(bool)
-    return int(same.sum())
-
-
 def _better(grid: Grid, order: Integers, question: Question) -> Integers:
-    """Return the plans whose objective is less than the answer's; none of these plans fits."""
-    objective = getattr(grid, COSTS[question.objective][0])
-    if objective is None or not len(order):
+    """Return the plans with less of the objective than any that fits."""
+    if not len(order):
         return np.array([], np.int64)
-    return np.flatnonzero(objective < objective[order[0]])
+    objective = value(grid, COSTS[question.objective][0], question)
+    return np.flatnonzero(objective < objective[order].min())
 
 
-def _account(grid: Grid, order: Integers, question: Question, equal: int) -> tuple[Excluded, ...]:
+def _account(grid: Grid, order: Integers, question: Question) -> tuple[Excluded, ...]:
     """Count every plan but the answer under the first bound that excludes it."""
     first, second, third = COSTS[question.objective]
-    values = getattr(grid, first)
-    as_good = len(order) if values is None else int((values[order] == values[order[0]]).sum())
+    objective = value(grid, first, question)[order]
+    slack = question.slack
+    as_good = order[(objective <= objective.min() * (1 + slack) if slack else objective == objective[0]).astype(bool)]
+    compared = (second, third, *([first] if slack else []))
+    same = [value(grid, name, question)[as_good] == value(grid, name, question)[order[0]] for name in compared]
+    equal = int(np.logical_and.reduce([each.astype(bool) for each in same]).sum())
+    within = f" by more than {100 * slack:g} %" if slack else ""
     return (
         Excluded(f"footprint over {question.vtcm_bytes} bytes", grid.space.size - len(order)),
-        Excluded(f"fits, {first} above the answer's", len(order) - as_good),
-        Excluded(f"fits, as good, {second} or {third} above the answer's", as_good - equal),
+        Excluded(f"fits, {first} above the {'fewest' if slack else 'answer'}'s{within}", len(order) - len(as_good)),
+        Excluded(f"fits, as good, {second} or {third} above the answer's", len(as_good) - equal),
         Excluded("fits, equal in all figures, declared later", equal - 1),
     )
 
 
-def front(grid: Grid) -> tuple[Figures, ...]:
+def quickest(grid: Grid, fitting: Integers, question: Question) -> tuple[Figures, ...]:
+    """Return the Pareto front of some plans in packets (or time) and bytes.
+
+    Of plans that move equally few bytes in about the same time, the one with the fewest packets stands for all.
+    """
+    moved, times = grid.traffic_bytes[fitting].astype(float), value(grid, question.quickness, question)[fitting]
+    packets, sizes = (column[fitting].astype(float) for column in (grid.latency_packets, grid.footprint_bytes))
+    found = []
+    for point in lowered(np.lexsort((sizes, packets, moved, times)), moved):
+        alike = np.flatnonzero((moved == moved[point]) & (times <= times[point] * (1 + question.slack / 2)))
+        found.append(fitting[alike[np.lexsort((sizes[alike], packets[alike]))[0]]])
+    return tuple(grid.figures(int(number)) for number in found)
+
+
+def lowered(order: Integers, values: Integers) -> Integers:
+    """Return those of an order of plans whose value is less than that of all before it.
+
+    >>> lowered(np.array([2, 0, 1, 3]), np.array([5, 6, 7, 3])).tolist()
+    [2, 0, 3]
+    """
+    along = values[order]
+    return order[np.concatenate([[True], along[1:] < np.minimum.accumulate(along)[:-1]]).astype(bool)[: len(order)]]
+
+
+def front(grid: Grid, question: Question) -> tuple[Figures, ...]:
     """Return the Pareto front of footprint and traffic over all plans, fitting or not.
 
     No other plan is better than one of these in one figure and at least as good in the other. The smallest footprint
-    stands first; of plans equal in both, the one with the fewest MACs is kept.
+    stands first; of plans equal in both, the one with the fewest packets is kept.
     """
-    return tuple(grid.figures(int(number)) for number in _lowest(grid))
-
-
-def _lowest(grid: Grid) -> Integers:
-    """Return the numbers of the plans on the front."""
-    by_footprint = ranked(grid, np.arange(grid.space.size), "footprint")
-    traffic = grid.traffic_bytes[by_footprint]
-    least_before = np.minimum.accumulate(traffic)[:-1]
-    return by_footprint[np.concatenate([[True], traffic[1:] < least_before]).astype(bool)]
+    by_footprint = ranked(grid, np.arange(grid.space.size), replace(question, objective="footprint"))
+    return tuple(grid.figures(int(number)) for number in lowered(by_footprint, grid.traffic_bytes))

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.planned import Planned
-from hexconv.search.block_grid import BlockAxes, cache_grids
+from hexconv.search.block_grid import BlockAxes, cache_grids, two_slots
 from hexconv.search.grid_work import work_grid
 from hexconv.search.machine import Rates
 from hexconv.search.row_grid import nest_grid
@@ -19,7 +20,7 @@ from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.places import MIXED
 from hexconv.spec.vectors import vectors_bytes
 
-FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
+FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets", "exposed_bytes")
 """The columns of a grid."""
 
 
@@ -33,7 +34,9 @@ class Figures:
         traffic_bytes: the bytes copied between memory and caches, those that kernels read and write in caches
             outside of VTCM, and biases, vectors and tables once.
         macs: the multiply-accumulates done, recomputed ones included.
-        latency_packets: the packets by the model of `hexconv.search.machine`, which are not cycles;
+        latency_packets: the packets of all threads by the model of `hexconv.search.machine`, which are not cycles;
+        exposed_bytes: the part of `traffic_bytes` that is copied while nothing computes: all of it where copies don't
+            overlap compute, else what comes before the first step, and what is left after the last.
     """
 
     plan: Plan
@@ -41,6 +44,26 @@ class Figures:
     traffic_bytes: int
     macs: int
     latency_packets: float
+    exposed_bytes: int
+
+    def time_packets(self, bytes_per_packet: float) -> float:
+        """Return the time of a call in packets, where copies move so many bytes in the time of one (`time_packets`)."""
+        columns = self.latency_packets / self.plan.threads, self.traffic_bytes, self.exposed_bytes
+        return float(time_packets(*columns, bytes_per_packet))
+
+
+def time_packets(packets: Any, traffic_bytes: Any, exposed_bytes: Any, bytes_per_packet: float) -> Any:
+    """Return the time of a call in packets of one thread: a model that no run here can judge.
+
+    Steps whose copies overlap compute take the longer of both; copies that are exposed add to it.
+
+        time = max(packets, (traffic - exposed) / bytes_per_packet) + exposed / bytes_per_packet
+
+    >>> time_packets(1000, 4000, 400, 8), time_packets(1000, 40000, 400, 8), time_packets(1000, 4000, 4000, 8)
+    (1050.0, 5000.0, 1500.0)
+    """
+    overlapped, exposed = (traffic_bytes - exposed_bytes) / bytes_per_packet, exposed_bytes / bytes_per_packet
+    return np.maximum(packets, overlapped) + exposed
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,7 @@ class Grid:
         traffic_bytes: as in `Figures`.
         macs: as in `Figures`.
         latency_packets: as in `Figures`.
+        exposed_bytes: as in `Figures`.
     """
 
     space: Space
@@ -60,6 +84,12 @@ class Grid:
     traffic_bytes: Integers
     macs: Integers
     latency_packets: Integers
+    exposed_bytes: Integers
+
+    def time_packets(self, bytes_per_packet: float) -> Integers:
+        """Return the time of every plan in packets, [N] (`time_packets`); all plans have one number of threads."""
+        packets = self.latency_packets / self.space.words[0].threads
+        return time_packets(packets, self.traffic_bytes, self.exposed_bytes, bytes_per_packet).astype(float)
 
     def figures(self, number: int) -> Figures:
         """Return the figures of one plan."""
@@ -69,6 +99,7 @@ class Grid:
             traffic_bytes=int(self.traffic_bytes[number]),
             macs=int(self.macs[number]),
             latency_packets=float(self.latency_packets[number]),
+            exposed_bytes=int(self.exposed_bytes[number]),
         )
 
 
@@ -85,7 +116,14 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         for number, strip in enumerate(space.strips)
     ]
     whole, beside = joined(grids), sum(vectors_bytes(chain).values())
-    return replace(whole, traffic_bytes=whole.traffic_bytes + beside)
+    return replace(whole, traffic_bytes=whole.traffic_bytes + beside, exposed_bytes=whole.exposed_bytes + beside)
+
+
+def figures_of(chain: Chain, plan: Plan, rates: Rates) -> Figures:
+    """Compute the figures of one plan."""
+    words = replace(plan, k_split=1, h_split=1, rows=None)
+    h_splits, rows = ([], (plan.rows,)) if plan.rows else ([plan.h_split], ())
+    return evaluate(chain, Space((words,), np.array(h_splits, int), np.array([plan.k_split]), rows), rates).figures(0)
 
 
 def joined(grids: Sequence[Grid]) -> Grid:
@@ -120,33 +158,39 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
     if nest == "rows":
         return Grid(space, *nest_grid(chain, space, rates.nest.packets))
     is_mixed = any(words.storage in MIXED for words in space.words)
-    grid = _one_by_one(chain, space) if is_mixed else _of_blocks(chain, space)
-    overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
+    grid, overlaps = _one_by_one(chain, space) if is_mixed else _of_blocks(chain, space)
     packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
-    return replace(grid, latency_packets=packets)
+    exposed = np.where(overlaps, 0, grid.traffic_bytes)  # the larger of both is in the packets already
+    return replace(grid, latency_packets=packets, exposed_bytes=exposed)
 
 
-def _of_blocks(chain: Chain, space: Space) -> Grid:
-    """Compute figures of all plans of a nest of blocks at once, without a latency."""
+def _of_blocks(chain: Chain, space: Space) -> tuple[Grid, Integers]:
+    """Compute figures of all plans of a nest of blocks at once, without a latency, and whether copies overlap."""
     axes = BlockAxes(chain, space)
     work, footprint = work_grid(axes), allocated_bytes(space, cache_grids(axes), programs(axes))
-    return Grid(space, footprint, work.traffic_bytes.ravel(), work.macs.ravel(), np.zeros(space.size))
+    nothing = np.zeros(space.size)
+    overlaps = sum(two_slots(axes).values(), np.zeros((1, 1, 1), int)) > 0
+    grid = Grid(space, footprint, work.traffic_bytes.ravel(), work.macs.ravel(), nothing, nothing)
+    return grid, np.broadcast_to(overlaps, space.shape).ravel()
 
 
-def _one_by_one(chain: Chain, space: Space) -> Grid:
-    """Compute figures plan by plan, without a latency: for plain with caches in both memories."""
-    sizes, works = [], []
+def _one_by_one(chain: Chain, space: Space) -> tuple[Grid, Integers]:
+    """Compute figures as `_of_blocks` does, but plan by plan: for plain with caches in both memories."""
+    sizes, works, overlaps = [], [], []
     for number in range(space.size):
         planned = Planned(chain, space.plan(number))
         sizes.append([term.vtcm_bytes for term in vtcm_terms(planned)])
         works.append(planned.nest_work)
-    return Grid(
+        overlaps.append(bool(planned.blocks.doubled))
+    grid = Grid(
         space,
         _sums(sizes),
         _sums([work.traffic_bytes.values() for work in works]),
         _sums([work.macs.values() for work in works]),
         np.zeros(space.size),
+        np.zeros(space.size),
     )
+    return grid, np.array(overlaps)
 
 
 def _sums(terms: Iterable[Iterable[int]]) -> Integers:

@@ -144,3 +144,23 @@ def rates(arch: str) -> Rates:
         other = rates(table["like"])
         return Rates(f"{table['source']}; {other.source}", other.kernels, other.nest)
     return TypeAdapter(Rates).validate_python(table)
+
+
+@dataclass(frozen=True, config=EXACT)
+class Memory:
+    """How fast an architecture copies, beside how fast it computes.
+
+    Attributes:
+        bytes_per_packet: the bytes that its copy engine moves in the time of a packet of one thread.
+        source: the published figures that it follows from.
+    """
+
+    bytes_per_packet: float
+    source: str
+
+
+@cache
+def memory_of(arch: str) -> Memory:
+    """Read how fast an architecture copies, from published figures: none of them was measured here."""
+    file = machine_file("memory")
+    return TypeAdapter(dict[str, Memory]).validate_python(parse_table(read_text(file), str(file)))[arch]

@@ -8,6 +8,7 @@ chains is added as the manifest lists it.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from hexconv.errors import InputError, Unsupported
@@ -15,10 +16,10 @@ from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cut, Cuts, best_cuts
 from hexconv.search.found import Found
-from hexconv.search.grid import Figures
+from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
-from hexconv.search.plan_runs import Race
-from hexconv.search.question import Question, placed
+from hexconv.search.machine import rates
+from hexconv.search.question import SLACK, Question, placed
 from hexconv.spec import Case, Chain, KernelChoice, Plan
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.plan import WITHOUT_TAG
@@ -31,6 +32,70 @@ class Winner:
 
     case: Case
     figures: Figures
+
+
+DEFAULT, PLAN, CUT = "default", "plan", "cut"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A plan or a cut that takes part in a race.
+
+    Attributes:
+        kind: `plan`, the whole chain; `default`, what a run takes without a plan; `cut`.
+        cases: the cases to run: one, or the pieces of a cut.
+        cut: the pieces and their figures.
+    """
+
+    kind: str
+    cases: tuple[Case, ...]
+    cut: Cut
+
+    @property
+    def model_packets(self) -> float:
+        """The packets of all cases, by the model."""
+        return self.cut.latency_packets
+
+
+@dataclass(frozen=True)
+class Lap:
+    """The measurement of one contender.
+
+    Attributes:
+        contender: the contender that ran.
+        packets: the packets of all its cases; None where a run is missing.
+        said: why a run is missing; empty where none is.
+    """
+
+    contender: Contender
+    packets: int | None
+    said: str = ""
+
+    @property
+    def model_error(self) -> float | None:
+        """The error of the model, as a share of the packets that the run took."""
+        return self.contender.model_packets / self.packets - 1 if self.packets else None
+
+
+@dataclass(frozen=True)
+class Race:
+    """All laps of one chain, the fewest packets first, then those that are missing."""
+
+    laps: tuple[Lap, ...]
+
+    @cached_property
+    def best(self) -> Lap | None:
+        """The lap that moves the fewest bytes, of those with about the fewest packets; None where nothing was run."""
+        ran = [(lap, lap.packets) for lap in self.laps if lap.packets is not None]
+        if not ran:
+            return None
+        quick = [each for each in ran if each[1] <= ran[0][1] * (1 + SLACK)]
+        return min(quick, key=lambda each: (each[0].contender.cut.traffic_bytes, each[1]))[0]
+
+    @property
+    def default(self) -> Lap | None:
+        """The lap of what a run takes without a plan; None where that doesn't fit."""
+        return next((lap for lap in self.laps if lap.contender.kind == DEFAULT), None)
 
 
 @dataclass(frozen=True)
@@ -47,6 +112,8 @@ class Answer:
         race: the runs of the plans that the model puts first; None where nothing was to be run.
         all_in_vtcm: the best plan of the whole chain with all caches in VTCM, where other places were tried too; None
             where no such plan fits.
+        unplanned: what `hexconv run` takes where no plan is stated; None where it doesn't fit.
+        other_speeds: for the objective time, the answer where memory is half and twice as fast.
     """
 
     name: str
@@ -57,6 +124,8 @@ class Answer:
     shortfall: Shortfall | None
     race: Race | None = None
     all_in_vtcm: Figures | None = None
+    unplanned: Figures | None = None
+    other_speeds: tuple["OtherSpeed", ...] = ()
 
     @property
     def kernels(self) -> tuple[KernelChoice, ...]:
@@ -65,16 +134,20 @@ class Answer:
 
     @property
     def fused(self) -> Winner | None:
-        """The whole chain under its best plan: the fastest of the race where one was run, else the search's."""
-        if self.found.best and self.race and self.race.whole:
-            return Winner(self.race.whole.contender.cases[0], self.found.best)
+        """The whole chain under its best plan."""
         return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
 
     def pieces(self, cut: Cut) -> tuple[Winner, ...]:
         """Return the pieces of a cut as cases, named after the chain and their convs."""
-        if len(cut.pieces) == 1:
-            return (self.fused or self._winner(self.name, self.chain, cut.pieces[0].figures),)
-        return tuple(self._winner(f"{self.name}-{piece.name}", piece.chain, piece.figures) for piece in cut.pieces)
+        whole = len(cut.pieces) == 1
+        names = (self.name if whole else f"{self.name}-{piece.name}" for piece in cut.pieces)
+        return tuple(
+            self._winner(name, piece.chain, piece.figures) for name, piece in zip(names, cut.pieces, strict=True)
+        )
+
+    def cases(self, cut: Cut) -> tuple[Case, ...]:
+        """Return the cases that run a cut."""
+        return tuple(winner.case for winner in self.pieces(cut))
 
     @property
     def winners(self) -> tuple[Winner, ...]:
@@ -112,7 +185,62 @@ def plan_chain(case: Case, question: Question) -> Answer:
     missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
     usual = None if question.caches == "all-in-vtcm" else replace(question, caches="all-in-vtcm")
     all_in_vtcm = best_plan(case.chain, usual).best if usual else None
-    return Answer(case.name, case.chain, question, found, cuts, missing, all_in_vtcm=all_in_vtcm)
+    speeds = other_speeds(case.chain, question, cuts.best) if cuts.best and question.objective == "time" else ()
+    default = _unplanned(case, question)
+    return Answer(
+        case.name,
+        case.chain,
+        question,
+        found,
+        cuts,
+        missing,
+        all_in_vtcm=all_in_vtcm,
+        unplanned=default,
+        other_speeds=speeds,
+    )
+
+
+def _unplanned(case: Case, question: Question) -> Figures | None:
+    """Return the figures of what a run takes where no plan is stated; None where it doesn't fit."""
+    if question.caches != "all-in-vtcm":
+        return None  # It doesn't say where caches lie.
+    asked, threads = question.plan, question.plan.threads
+    alone = Plan() if threads == 1 else Plan(kernel="hvx", threads=threads)
+    settled = Case(case.name, case.chain, alone, target=question.target, states_plan=False).settled
+    figures = figures_of(case.chain, replace(settled, arch=asked.arch), rates(asked.arch))
+    return figures if figures.footprint_bytes <= question.vtcm_bytes else None
+
+
+SPEEDS = (0.5, 2.0)
+"""How fast memory may be, as a share of what is expected, where an answer says how it would change."""
+
+
+@dataclass(frozen=True)
+class OtherSpeed:
+    """The answer where memory is faster or slower than expected.
+
+    Attributes:
+        bytes_per_packet: the bytes that copies move in the time of a packet.
+        answer_packets: the time that the answer takes then, in packets.
+        least_packets: the time of the best plan then.
+        best: that plan.
+    """
+
+    bytes_per_packet: float
+    answer_packets: float
+    least_packets: float
+    best: Cut
+
+
+def other_speeds(chain: Chain, question: Question, cut: Cut) -> tuple[OtherSpeed, ...]:
+    """Plan a chain for memory of half and of twice the speed, and hold the answer against it."""
+    found = []
+    for share in SPEEDS:
+        speed = question.beta * share
+        best = best_cuts(chain, replace(question, bytes_per_packet=speed)).best
+        assert best, "what fits doesn't depend on how fast memory is"
+        found.append(OtherSpeed(speed, cut.time_packets(speed), best.time_packets(speed), best))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -314,4 +442,5 @@ def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int, threads: int) -> 
     Where it is not known how much VTCM an architecture has, it gets as much as the question's limit.
     """
     stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
+    kernel = kernel or ("hvx" if threads > 1 else None)  # it alone obeys threads
     return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated, threads=threads)

@@ -2,15 +2,19 @@
 
 | objective | first | among equals | then |
 |---|---|---|---|
-| traffic | bytes copied | MACs done | footprint |
+| time | packets of a thread and its copies (`hexconv.search.grid.time_packets`) | bytes copied | footprint |
+| traffic | bytes copied | packets of the model | footprint |
 | latency | packets of the model | bytes copied | footprint |
-| footprint | bytes of VTCM | bytes copied | MACs done |
+| footprint | bytes of VTCM | bytes copied | packets of the model |
+
+Times, and packets for the latency, that are at most `slack` above the least count as equal.
 
 Plans that are equal in all three stand in the order of the space: words nearest to the documented schedule first, then
 small splits.
 """
 
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,34 +22,50 @@ from hexconv.analyze.exact import Integers
 from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
+from hexconv.search.machine import memory_of
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
 from hexconv.spec.choices import Objective
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
 
 COSTS: dict[Objective, tuple[str, str, str]] = {
-    "traffic": ("traffic_bytes", "macs", "footprint_bytes"),
+    "time": ("time_packets", "traffic_bytes", "footprint_bytes"),
+    "traffic": ("traffic_bytes", "latency_packets", "footprint_bytes"),
     "latency": ("latency_packets", "traffic_bytes", "footprint_bytes"),
-    "footprint": ("footprint_bytes", "traffic_bytes", "macs"),
+    "footprint": ("footprint_bytes", "traffic_bytes", "latency_packets"),
 }
-"""The fields of `Figures` and of `Grid` that are compared, the first one first."""
+"""The figures that are compared, the first one first; `time_packets` depends on the question's `bytes_per_packet`."""
+
+SLACK = 0.005
+"""Plans whose times or packets are at most this share above the least are equally quick."""
 
 
-def cost(figures: Figures, objective: Objective) -> tuple[float, ...]:
+def value(plans: Any, name: str, question: "Question") -> Any:
+    """Return a figure of a plan, of a cut, or of all plans of a grid, by its name in `COSTS`."""
+    return plans.time_packets(question.beta) if name == "time_packets" else getattr(plans, name)
+
+
+def cost(figures: Figures, question: "Question") -> tuple[float, ...]:
     """Return the costs of a plan, in the order in which they are compared."""
-    return tuple(getattr(figures, name) for name in COSTS[objective])
+    return tuple(value(figures, name, question) for name in COSTS[question.objective])
 
 
-def ranked(grid: Grid, numbers: Integers, objective: Objective) -> Integers:
+def ranked(grid: Grid, numbers: Integers, question: "Question") -> Integers:
     """Sort some plans of a grid, the best first."""
-    keys = [getattr(grid, name)[numbers] for name in reversed(COSTS[objective])]
+    keys = [value(grid, name, question)[numbers] for name in COSTS[question.objective]]
     if any(values.dtype == object for values in keys):
-        return np.array(sorted(numbers, key=lambda number: _key(grid, number, objective)), dtype=np.int64)
-    return numbers[np.lexsort(keys)]
+        order = sorted(range(len(numbers)), key=lambda at: (*(values[at] for values in keys), numbers[at]))
+        return numbers[np.array(order, dtype=np.int64)]
+    order = numbers[np.lexsort(keys[::-1])]
+    return _as_quick_first(grid, order, question) if question.slack else order
 
 
-def _key(grid: Grid, number: int, objective: Objective) -> tuple:
-    """Return the sort key of one plan, for integers too large for numpy to sort by."""
-    return (*cost(grid.figures(number), objective), number)
+def _as_quick_first(grid: Grid, order: Integers, question: "Question") -> Integers:
+    """Put plans that are about as quick as the quickest first: by their bytes, then by packets and footprint."""
+    times = value(grid, question.quickness, question)[order]
+    as_quick = np.searchsorted(times, times[:1].sum() * (1 + question.slack), side="right")
+    quick = order[:as_quick]
+    fewest = np.lexsort((grid.footprint_bytes[quick], grid.latency_packets[quick], grid.traffic_bytes[quick]))
+    return np.concatenate([quick[fewest], order[as_quick:]])
 
 
 @dataclass(frozen=True)
@@ -55,9 +75,12 @@ class Question:
     Attributes:
         vtcm_bytes: the most bytes that the caches of a plan may take together.
         objective: the figure that is to be least.
-        plan: the knobs that the search holds fixed: kernel, arch.
+        plan: the knobs that the search holds fixed: kernel, arch, threads.
         target: where the plan is to run, which says what kernel it gets (`hexconv.spec.kernel_choice`).
         caches: which caches may lie outside of VTCM.
+        bytes_per_packet: the bytes that copies move in the time of a packet, for the objective time; the
+            architecture's where this is left out (`hexconv.search.machine.memory_of`).
+        equally_quick: the share by which times, or packets for the latency, may be above the least and count as equal.
     """
 
     vtcm_bytes: int
@@ -65,6 +88,23 @@ class Question:
     plan: Plan = field(default_factory=Plan)
     target: Target | None = None
     caches: Caches = "all-in-vtcm"
+    bytes_per_packet: float | None = None
+    equally_quick: float = SLACK
+
+    @property
+    def slack(self) -> float:
+        """The share by which the first figure that is compared may be above the least."""
+        return self.equally_quick if self.objective in ("time", "latency") else 0.0
+
+    @property
+    def quickness(self) -> str:
+        """The figure that is held against bytes: packets, or times where these are asked for."""
+        return "time_packets" if self.objective == "time" else "latency_packets"
+
+    @property
+    def beta(self) -> float:
+        """The bytes that copies move in the time of a packet."""
+        return self.bytes_per_packet or memory_of(self.plan.arch).bytes_per_packet
 
     def kernels(self, chain: Chain) -> tuple[KernelChoice, ...]:
         """Choose the kernel of every conv of a chain."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.caches import PredictedCache
-from hexconv.analyze.exact import Integers, integer_type
+from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.nest_packets import on_set_up
 from hexconv.analyze.row_footprint import rows_footprints
 from hexconv.analyze.traffic import touched_by
@@ -161,9 +161,10 @@ def _slots(axes: NestAxes) -> dict[str, Integers]:
 
 
 def nest_grid(chain: Chain, space: Space, priced: Priced) -> tuple[Integers, ...]:
-    """Compute footprint, traffic, MACs and packets of every plan, [N] each."""
+    """Compute footprint, traffic, MACs, packets and exposed bytes of every plan, [N] each."""
     axes = NestAxes(chain, space)
-    figures = (footprint_bytes(axes), _traffic_bytes(axes), _macs(axes), _packets(axes, priced))
+    traffic = _traffic_bytes(axes)
+    figures = (footprint_bytes(axes), traffic, _macs(axes), _packets(axes, priced), _exposed_bytes(axes, traffic))
     return tuple(np.broadcast_to(each, space.shape).ravel() for each in figures)
 
 
@@ -179,6 +180,25 @@ def _traffic_bytes(axes: NestAxes) -> Integers:
         sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index)).astype(axes.kind)
         total = total + axes.stagings(index) * sizes
     return total + _outside_bytes(axes) if any(plan.storage in MIXED for plan in axes.space.words) else total
+
+
+def _exposed_bytes(axes: NestAxes, traffic: Integers) -> Integers:
+    """The bytes that are copied while nothing computes.
+
+    With double buffering these are, in each thread, the first stripe of the input, filters that are resident or else
+    the first tile of each, and the last tile of the output; beside them, what kernels read and write outside of VTCM.
+    """
+    resident, last = axes.space.flags("filters", "resident"), axes.convs[-1]
+    reads, makes = (np.maximum(axes.made(tensor)[2] // axes.threads, 1) for tensor in (0, last + 1))
+    tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
+    total = ceil_divide(axes.one.input_bytes(axes.made(0)[0]), reads)
+    total = total + ceil_divide(axes.tiles[0].output_bytes, makes * tiles[last])
+    for index in axes.convs:
+        sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index))
+        total = total + np.where(resident, sizes, ceil_divide(sizes, tiles[index]))
+    if any(plan.storage in MIXED for plan in axes.space.words):
+        total = total + _outside_bytes(axes)
+    return np.where(axes.space.flags("buffering", "double"), np.minimum(total, traffic), traffic)
 
 
 def _outside_bytes(axes: NestAxes) -> Integers:

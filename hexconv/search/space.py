@@ -3,14 +3,16 @@
 Some knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
 is no part of the space. The grid has three axes: words x stripes x k_split, in the order in which they are declared, so
 that the plan with fewer departures from the documented schedule stands before one with more. Stripes are `h_split`
-blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block. Each kind of strips of columns has
-such a grid of its own, of the words that go with it.
+blocks of rows, then, where the kernel obeys `rows`, rows. Each kind of strips of columns has such a grid of its own, of
+the words that go with it.
+
+Of all heights with the same number of stripes the least is taken: its caches are the smallest, and stripes that are
+recomputed share the fewest rows. `reports.plans` holds the answers against a search of all heights.
 
 Of all widths with the same number of strips the least is taken: its strips share the fewest columns, or make the fewest
 right of the image, and its caches are the smallest, unless a kernel lays a wider row out in fewer bytes. Strips cost
 traffic where two neighbours both read the columns that they share, and memory where these are kept. So a search looks
-at them where no plan of whole rows fits, where the best one moves more than is needed, and where the least footprint is
-asked for; the widest first, since they read the least.
+at those that may improve on plans of whole rows, the widest first, since they read the least.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,6 +29,7 @@ from hexconv.analyze.needed import needed_work
 from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.forms import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
+from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
@@ -42,7 +45,7 @@ Where caches lie is one more such knob; the search is given its values.
 FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows", "w_split", "column_halo"))
 """Knobs of a plan that a search leaves as they are."""
 
-ROWS = (1, 2, 4)
+PARTS_OF_BLOCK = (1, 2, 4)
 """The heights, in rows, of stripes that are less than a block of 8 rows high."""
 
 PART = 1 << 18
@@ -102,14 +105,14 @@ class Space:
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
         >>> Space.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()).shape
-        (12, 8, 4)
+        (12, 5, 4)
         """
         outputs = tensor_extents(chain)[1:]
-        blocks = max(output.row_blocks for output in outputs)
-        rows = tuple(rows for rows in ROWS if rows <= outputs[-1].rows) if acts("rows", plan.kernel or "plain") else ()
+        blocks = sorted({height for output in outputs for height in least_heights(output.row_blocks)})
         has_channels = acts("k_split", kernel_of(chain, plan))
         channels = max(output.channel_blocks for output in outputs) if has_channels else 1
-        return cls(combinations(plan, tuple(storages)), np.arange(1, blocks + 1), np.arange(1, channels + 1), rows)
+        rows = rows_of_stripes(chain) if acts("rows", plan.kernel or "plain") else ()
+        return cls(combinations(plan, tuple(storages)), np.array(blocks), np.arange(1, channels + 1), rows)
 
     def check(self, chain: Chain) -> None:
         """Refuse a space that is too large to search.
@@ -186,6 +189,30 @@ class Space:
     def flags(self, knob: str, value: str) -> np.ndarray:
         """Return where a knob has a value: [words, 1, 1]."""
         return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+
+
+def least_heights(size: int) -> tuple[int, ...]:
+    """Return, for each number of stripes of so many rows or blocks, the least height that gives it.
+
+    >>> least_heights(14)
+    (1, 2, 3, 4, 5, 7, 14)
+    """
+    return tuple(dict.fromkeys(-(-size // stripes) for stripes in range(size, 0, -1)))
+
+
+def rows_of_stripes(chain: Chain) -> tuple[int, ...]:
+    """Return the heights in rows that are searched, beside those of whole blocks.
+
+    Where the output lies in blocks, a stripe in rows is a part of a block (`Plan.rows`).
+
+    >>> from hexconv.spec import Conv2d
+    >>> chain = Chain(input=(1, 7, 8, 4), output_layout="NHWC", conv=(Conv2d(out_channels=2),))
+    >>> rows_of_stripes(chain), rows_of_stripes(replace(chain, output_layout="NHWC8h8w32c"))
+    ((1, 2, 3, 4, 7), (1, 2, 4))
+    """
+    rows = tensor_extents(chain)[-1].rows
+    parts = {height for height in PARTS_OF_BLOCK if height <= rows}
+    return tuple(sorted(parts if chain.output_layout == IN_BLOCKS else {*parts, *least_heights(rows)}))
 
 
 @lru_cache(REMEMBERED)

@@ -8,4 +8,6 @@ Nest = Literal["blocks", "rows"]
 """The loops of a chain: over slabs of 8 rows, as in the documents, or over rows."""
 
 
-Objective = Literal["traffic", "latency", "footprint"]
+Objective = Literal["time", "traffic", "latency", "footprint"]
+DEFAULT_OBJECTIVE: Objective = "time"
+"""What commands that plan make least, where nothing else is asked for."""

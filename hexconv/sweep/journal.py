@@ -6,8 +6,6 @@ line that was cut off is dropped when the file is opened again, and its row is d
 
 import contextlib
 import fcntl
-import hashlib
-import importlib.metadata
 import json
 import os
 import stat
@@ -15,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,31 +20,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from hexconv.apart import Limits
 from hexconv.errors import InputError, NotWritten
-from hexconv.run.simulator.made_files import content_key
+from hexconv.run.simulator.made_files import content_key, provenance
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from hexconv.sweep.grid_file import Grid, Table, plan_columns
-
-ROOMS = ("spec", "layout", "kernel", "compute", "tir", "schedule", "lower", "analyze", "run", "sweep")
-PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
-
-
-@cache
-def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
-    """Return a digest of the source that rows depend on, and of the versions of the libraries that it calls."""
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
-    return content_key(*versions, *(_source(room) for room in rooms))
-
-
-def _source(room: str) -> bytes:
-    """Return a digest of all files of a package of hexconv (a room)."""
-    digest = hashlib.sha256()
-    root = resources.files("hexconv") / room
-    with resources.as_file(root) as folder:
-        for path in sorted(folder.rglob("*.[pchs]*")):
-            if path.suffix in (".py", ".c", ".h", ".s"):
-                digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.digest()
-
 
 Row = dict[str, Any]
 Part = TypeVar("Part")

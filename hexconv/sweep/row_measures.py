@@ -12,9 +12,9 @@ from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsuppor
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import Run, run_case, runner_of
+from hexconv.run.simulator.made_files import provenance
 from hexconv.spec import Case
 from hexconv.spec.kernel_choice import kernel_columns
-from hexconv.sweep.journal import provenance
 from hexconv.sweep.judging import errors_of, miscounts
 
 Row = dict[str, Any]

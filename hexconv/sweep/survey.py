@@ -13,9 +13,10 @@ import pandas as pd
 from hexconv.apart import Ending, Limits, cores, do_all
 from hexconv.apart.cluster import cluster
 from hexconv.errors import Interrupted, NotWritten, ToolMissing
+from hexconv.run.simulator.made_files import provenance
 from hexconv.spec import Plan
 from hexconv.sweep.grid_file import Grid, plan_columns
-from hexconv.sweep.journal import Journal, Request, Row, provenance, requests
+from hexconv.sweep.journal import Journal, Request, Row, requests
 from hexconv.written import whole_file
 
 MEASURE = "hexconv.sweep.row_measures:measure"

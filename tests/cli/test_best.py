@@ -91,17 +91,18 @@ def test_the_answer_is_a_case_file_that_runs(chain: Path, tmp_path: Path, capsys
 def test_the_verdict_is_first_and_the_account_is_asked_for(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [row] = as_json(capsys, chain, "--vtcm", "4MiB")["chains"]
     short, long = (best(capsys, chain, "--vtcm", "4MiB", *more) for more in ((), ("--account",)))
-    figures = f"moves {row['best']['traffic_bytes']} bytes and takes {row['best']['footprint_bytes']} of 4194304 bytes"
+    moved, taken = (f"{row['best'][name]}" for name in ("traffic_bytes", "footprint_bytes"))
     for said in (short, long):
-        assert figures in said.splitlines()[0]
-    assert "--account tells of all 120 plans" in short
+        assert f"moves {moved} bytes and takes" in said.splitlines()[0]
+        assert f"{taken} of 4194304 bytes" in said.splitlines()[0]
+    assert "--account tells of all 96 plans" in short
     assert "excluded" not in short
     assert sum(line.startswith("  ") and " excluded: " in line for line in long.splitlines()) == len(
         row["proof"]["excluded"]
     )
     [cut] = as_json(capsys, chain, "--vtcm", "300KiB")["chains"]
     verdict = best(capsys, chain, "--vtcm", "300KiB").splitlines()[0]
-    assert f"cut into conv1 | conv2 it moves {cut['cuts']['best']['traffic_bytes']} bytes" in verdict
+    assert f"cut into 2 pieces it moves {cut['cuts']['best']['traffic_bytes']} bytes" in verdict
     verdict = best(capsys, chain, "--vtcm", "20KiB", code=1).splitlines()[0]
     assert verdict == "pair: nothing fits 20480 bytes of VTCM"
 
@@ -111,7 +112,7 @@ def test_json_accounts_for_every_plan(chain: Path, capsys: pytest.CaptureFixture
     proof = row["proof"]
     assert row["fits"]
     assert row["vtcm_bytes"] == 524288
-    assert sum(excluded["plans"] for excluded in proof["excluded"]) + 1 == proof["plans"] == 12 * 5 * 2
+    assert sum(excluded["plans"] for excluded in proof["excluded"]) + 1 == proof["plans"] == 12 * 4 * 2
     assert proof["plans_per_second"] > 0
     assert Case.parse(row["toml"], "answer").plan.storage == "vtcm"
     assert row["best"]["plan"] == {**row["best"]["plan"], "order": "h_outer"}
@@ -265,10 +266,10 @@ def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tall = Conv2d(out_channels=1)
-    chain = Chain(input=(1, 2**20, 1, 1), conv=(tall, replace(tall, out_channels=512, stride=(4096, 1))))
+    chain = Chain(input=(1, 2**20, 1, 1), conv=(tall, replace(tall, out_channels=2**16, stride=(4096, 1))))
     (tmp_path / "tall.toml").write_text(without_plan(chain))
     assert exit_code(["best", str(tmp_path / "tall.toml"), "--json"]) == 2
-    assert f"{12 * 130561 * 16} plans (12 combinations of words x 130561 of stripes" in capsys.readouterr().err
+    assert f"{12 * 722 * 2048} plans (12 combinations of words x 722 of stripes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("objective", get_args(Objective))
@@ -284,7 +285,7 @@ def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Obj
         held = f"no searched plan of kernel plain, arch v68 has less {objective} than the answer"
         assert (held in bounds) == (planned.found.proof.least_better is None)
         said = " ".join((bounds, *proof_lines(planned.found)))
-        assert ("no plan can have less" in said) == (objective == "traffic")
+        assert "no plan can have less traffic" in said
         assert "packets (model) are no bound" in said
         assert "kernel plain" in said
 

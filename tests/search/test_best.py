@@ -12,6 +12,7 @@ from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed, plan_all
 from hexconv.search.machine import rates
+from hexconv.search.question import SLACK
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.kernels import Kernel
 from tests.draws import LOWERED, RUN
@@ -42,7 +43,7 @@ def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
     return {
         "footprint": sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, plan))),
         "traffic": traffic,
-        "latency": max(compute, copy) if plan.buffering == "double" else compute + copy,
+        "latency": max(compute, copy) if Planned(chain, plan).blocks.doubled else compute + copy,
     }
 
 
@@ -104,10 +105,15 @@ def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: 
     if not found.best:
         return
     best = one_by_one(chain, found.best.plan)
-    assert best[objective] == pytest.approx(min(plan[objective] for plan in fitting))
+    least = min(plan[objective] for plan in fitting)
+    if objective == "latency":  # of those as quick, the one that moves least
+        assert best["traffic"] == min(plan["traffic"] for plan in fitting if plan["latency"] <= least * (1 + SLACK))
+        assert best["latency"] <= least * (1 + SLACK)
+    else:
+        assert best[objective] == pytest.approx(least)
     assert best["footprint"] == found.best.footprint_bytes <= limit
     assert sum(excluded.plans for excluded in found.proof.excluded) + 1 == space.size
-    better = [plan["footprint"] for plan in plans if plan[objective] < best[objective] * (1 - 1e-12)]
+    better = [plan["footprint"] for plan in plans if plan[objective] < least * (1 - 1e-12)]
     assert found.proof.better_plans == len(better)
     if better:
         assert found.proof.least_better is not None
@@ -184,4 +190,4 @@ def test_a_plan_is_placed_where_it_fits() -> None:
 def test_the_whole_space_of_a_wide_pair_is_looked_at() -> None:
     wide = Conv2d(out_channels=512, kernel=(3, 3))
     proof = best_plan(Chain(input=(1, 512, 224, 512), conv=(wide, wide)), Question(4 << 20)).proof
-    assert proof.plans == 12 * 64 * 16
+    assert proof.plans == 12 * 15 * 16

@@ -7,10 +7,13 @@ Of processes that ask for one file at a time one builds it, which may take many 
 import contextlib
 import fcntl
 import hashlib
+import importlib.metadata
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 from hexconv.errors import ToolMissing
@@ -38,6 +41,28 @@ def content_key(*parts: bytes | str) -> str:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:32]
+
+
+ROOMS = ("spec", "layout", "kernel", "compute", "tir", "schedule", "lower", "analyze", "run", "sweep")
+PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
+
+
+@cache
+def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
+    """Return a digest of the source that rows depend on, and of the versions of the libraries that it calls."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
+    return content_key(*versions, *(_source(room) for room in rooms))
+
+
+def _source(room: str) -> bytes:
+    """Return a digest of all files of a package of hexconv (a room)."""
+    digest = hashlib.sha256()
+    root = resources.files("hexconv") / room
+    with resources.as_file(root) as folder:
+        for path in sorted(folder.rglob("*.[pchs]*")):
+            if path.suffix in (".py", ".c", ".h", ".s"):
+                digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
 
 
 def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
