@@ -28,7 +28,7 @@ import numpy as np
 from hexconv.analyze import Planned
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
-from hexconv.analyze.conv_packets import SCALAR_PARTS
+from hexconv.kernel.scalar import SCALAR_PARTS
 from reports.kept import Runs
 from reports.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
 from reports.rate_cases import depthwise_cases, few_channel_cases, scalar_cases

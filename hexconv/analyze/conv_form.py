@@ -1,27 +1,12 @@
 """In which form each conv of a case multiplies, and how many MACs a packet that form allows at most."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.row_nest import PlannedRows
-from hexconv.kernel.depthwise import is_depthwise
-from hexconv.kernel.grouped import diagonal_of, own_words_of
 from hexconv.spec import Case
 from hexconv.spec.names import conv_name
-
-Form = Literal["output channels", "channels of groups", "words of groups", "pixels", "depthwise", "scalar"]
-
-PRODUCTS_OF_PACKET: dict[Form, int] = {
-    "output channels": 2,
-    "channels of groups": 2,
-    "words of groups": 1,
-    "pixels": 2,
-    "depthwise": 1,
-}
-"""How many instructions that multiply a v67 issues in a packet: two `vrmpy` of a vector and a scalar, or one of two
-vectors (measured: "How dense the forms of multiply-accumulate are" on the page of data types)."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +28,7 @@ class ConvForm:
 
     name: str
     kernel: str
-    form: Form
+    form: str
     made_dense: bool
     products: int | None
     most_macs_per_packet: float | None
@@ -67,20 +52,13 @@ def conv_forms(case: Case) -> tuple[ConvForm, ...]:
 
 
 def _form(case: Case, index: int, planned: PlannedRows | None, needed: int) -> ConvForm:
-    used, name = case.kernels[index].used, conv_name(index + 1)
-    if planned is None or used != "hvx":
-        return ConvForm(name, used, "scalar", False, None, None)
-    form = _lanes(planned, index)
+    name = conv_name(index + 1)
+    if planned is None:
+        return ConvForm(name, case.kernels[index].used, "scalar", False, None, None)
+    conv = planned.convs[index]
+    if conv.form.products_of_packet is None:
+        return ConvForm(name, conv.kernel, conv.form.lanes, False, None, None)
     products = planned.instructions(index)
-    most = round(needed * PRODUCTS_OF_PACKET[form] / products, 1) if products else None
-    return ConvForm(name, used, form, planned.chain.conv[index].groups != case.chain.conv[index].groups, products, most)
-
-
-def _lanes(planned: PlannedRows, index: int) -> Form:
-    if is_depthwise(planned.chain, index):
-        return "depthwise"
-    if own_words_of(planned.chain, index):
-        return "words of groups"
-    if diagonal_of(planned.chain, index):
-        return "channels of groups"
-    return "pixels" if planned.pixels(index) else "output channels"
+    most = round(needed * conv.form.products_of_packet / products, 1) if products else None
+    made_dense = conv.spec.groups != case.chain.conv[index].groups
+    return ConvForm(name, conv.kernel, conv.form.lanes, made_dense, products, most)

@@ -85,36 +85,24 @@ times prices. These are the parts of a run:
     group         groups of such copies, each of which is waited for
 
 Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
-how many rows, steps and stagings there are; tiles of channels say how many parts one of them takes (`Spent`).
+how many rows, steps and stagings there are; the form of a conv says how many parts one of them takes
+(`hexconv.kernel.form`).
 """
 
 from collections import Counter, defaultdict
 from dataclasses import replace
 from math import ceil, gcd, prod
 
-from hexconv.analyze.conv_packets import (
-    UNROLLED,
-    Parts,
-    Spent,
-    on_dense,
-    on_depthwise_tiles,
-    on_own_words,
-    on_pixels,
-    on_rows_together,
-    on_scalar,
-    on_tile,
-)
-from hexconv.analyze.row_nest import VECTOR_WORDS, PlannedRows
-from hexconv.kernel.channel_blocks import filled_columns, filling_stores
-from hexconv.kernel.dense import DenseRows
-from hexconv.kernel.depthwise import is_depthwise
-from hexconv.kernel.grouped import own_words_of
+from hexconv.analyze.row_nest import PlannedRows
+from hexconv.kernel.channel_blocks import filling_stores
+from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.kept_columns import kept_runs_of
-from hexconv.kernel.pixels import PixelLanes
-from hexconv.kernel.planes import deals
-from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
+from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_BYTES
 from hexconv.spec.chain import IN_BLOCKS, PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, blocks
+
+UNROLLED = 16
+"""How many copies of a loop LLVM unrolls, so that they need no loop."""
 
 
 def on_kept(planned: PlannedRows, tensor: int) -> Parts:
@@ -130,12 +118,12 @@ def on_kept(planned: PlannedRows, tensor: int) -> Parts:
     return parts
 
 
-def on_input(planned: PlannedRows) -> Spent:
+def on_input(planned: PlannedRows) -> Cost:
     """Count the parts that copying the input into its cache takes."""
     return input_parts(planned, reads_ahead=bool(planned.counts.ahead[0] > 0))
 
 
-def input_parts(planned: PlannedRows, reads_ahead: bool) -> Spent:
+def input_parts(planned: PlannedRows, reads_ahead: bool) -> Cost:
     """Count these parts; `reads_ahead` says whether a ring holds rows of the input that are read ahead."""
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
@@ -143,17 +131,17 @@ def input_parts(planned: PlannedRows, reads_ahead: bool) -> Spent:
     blank, row = _filled(tensor.columns * planes * cached), Parts()
     row.add(_filled((tensor.columns - (end - first)) * cached), planes)
     row.add(on_kept(planned, 0))
-    if not is_depthwise(planned.chain, 0):
+    if planned.convs[0].form.reads_fringe:
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
     if planned.plan.buffering == "single":
         row.add(_row_of_input(planned, end - first))
         sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
-        return Spent(row, blank, Parts(read=1, side=sides))
+        return Cost(row, blank, Parts(read=1, side=sides))
     row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
     if not reads_ahead:
-        return Spent(row, blank, Parts(group=1))
+        return Cost(row, blank, Parts(group=1))
     row["group"] = blank["group"] = 1
-    return Spent(row, blank)
+    return Cost(row, blank)
 
 
 def _filled(size: int) -> Parts:
@@ -240,32 +228,29 @@ def on_filter(planned: PlannedRows, index: int) -> Parts:
     pieces = 1 if planned.plan.filters == "resident" else planned.channel_tiles(index)
     if planned.plan.buffering == "double":
         return Parts(start=pieces, group=pieces)
-    return Parts(line=pieces, filter=planned.filter_vectors(index) * planned.filter_bytes)
+    return Parts(line=pieces, filter=prod(planned.forms.filters[index].physical_shape) // VECTOR_BYTES)
 
 
-WORD_BYTES = 4
-
-
-def on_output(planned: PlannedRows) -> Spent:
+def on_output(planned: PlannedRows) -> Cost:
     """Count the parts that it takes to copy the output to memory; those of the last conv are not among them."""
     last = len(planned.chain.conv) - 1
     tensor, tiles = planned.extents[-1], planned.channel_tiles(last)
     in_rows = planned.chain.output_layout != IN_BLOCKS
     rows = tensor.batch * tensor.rows
     if planned.plan.buffering == "double":
-        groups = Spent(step=Parts(group=tiles, start=0 if in_rows else tiles))
+        groups = Cost(step=Parts(group=tiles, start=0 if in_rows else tiles))
         return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
     step, once = Parts(write=tiles), Parts()
     if in_rows:
         once.add(_row_written(planned), rows)
-        return Spent(step=step, once=once)
+        return Cost(step=step, once=once)
     if planned.plan.stripe_rows < ROW_BLOCK:
         step["line"] = tensor.column_blocks * tensor.channel_blocks
     else:
         once["line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
     vectors = prod(tensor.packed_shape) * _result_bytes(planned) // VECTOR_BYTES
     once["output"] = vectors
-    return Spent(step=step, once=once)
+    return Cost(step=step, once=once)
 
 
 def _result_bytes(planned: PlannedRows) -> int:
@@ -312,10 +297,10 @@ def nest_parts(planned: PlannedRows) -> Parts:
 def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
     """How often each part occurs in each stage of a run: `read input`, `conv 1`, `read filter1`, `write output`."""
     stages, convs = defaultdict(Parts, {"set up": on_set_up(planned)}), range(len(planned.chain.conv))
-    for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, index) for index in convs)]):
+    for tensor, cost in enumerate([on_input(planned), *(on_conv(planned, index) for index in convs)]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
         steps, together = planned.step_count(tensor), planned.rows_together(tensor)
-        for each, times in zip(spent.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
+        for each, times in zip(cost.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
             stages[f"conv {tensor}" if tensor else "read input"].add(each, times)
     for index in convs:
         stages[f"read filter{index + 1}"].add(on_filter(planned, index), planned.filter_stagings(index))
@@ -330,125 +315,9 @@ def on_set_up(planned: PlannedRows) -> Parts:
     return Parts(setup=1, conv=len(planned.chain.conv))
 
 
-def on_conv(planned: PlannedRows, index: int) -> Spent:
+def on_conv(planned: PlannedRows, index: int) -> Cost:
     """Count the parts that conv `index` takes, for a row, a blank row, a step, and once."""
-    spent = _on_conv(planned, index)
-    for rows in (spent.row, spent.blank_row):
+    cost = planned.convs[index].form.packets()
+    for rows in (cost.row, cost.blank_row):
         rows.add(on_kept(planned, index + 1))
-    return spent
-
-
-def _on_conv(planned: PlannedRows, index: int) -> Spent:
-    """Count the parts of a conv without what it keeps for later strips."""
-    if planned.kernels[index] == "plain":
-        return on_scalar(planned, index)
-    row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
-    dense = planned.dense(index)
-    row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
-    row.add(_tiles_of_dense_rows(planned, index, dense) if dense else {})
-    row.add(on_depthwise_tiles(planned, index))
-    if own_words_of(planned.chain, index):
-        blocks = planned.extents[index + 1].channel_blocks
-        for pixels, times in planned.own_tiles(index):
-            row.add(on_own_words(planned, index, pixels), times * blocks)
-    first, end = planned.extents[index + 1].valid_columns
-    for blocks, times in tiles.items():
-        row.add(_tiles(planned, index, blocks, end - first) if planned.multiplies_tiles(index) else {}, times)
-        filled, all_vectors = _filled_vectors(planned, index, blocks)
-        row.add({"fill": filled, "row": 1}, times)
-        blank.add({"fill": all_vectors, "blank_row": 1}, times)
-    if planned.makes_narrow(index):
-        blocks, pixels = planned.narrow_blocks(index), planned.narrow_pixels(index)
-        row["fill"] = blocks * len(filled_columns(planned.extents[index + 1], pixels))
-        blank["fill"] = blocks * planned.source_columns(index + 1) // pixels
-    row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
-    if index == 0 and planned.source_bytes > 1:
-        row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.tile_row_bytes(0) / VECTOR_BYTES
-    step = Parts(step=planned.channel_tiles(index))
-    if lanes:
-        step.add(_laid(lanes), tiles.total() * (lanes.planes.rows - lanes.planes.new_rows))
-    if dense:
-        step["copied"] = tiles.total() * (dense.rows - dense.new_rows) * dense.laid
-    return Spent(row, blank, step, together=on_rows_together(planned, index))
-
-
-def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts:
-    """Count the parts of the tiles of a row of `columns` pixels, for one tile of `blocks` channel blocks."""
-    parts = Parts()
-    whole, rest = divmod(columns, tile_pixels(blocks))
-    parts.add(on_tile(planned, index, blocks, tile_pixels(blocks)), whole)
-    parts.add(on_tile(planned, index, blocks, rest) if rest else {})
-    return parts
-
-
-def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Parts:
-    """Count the parts of the tiles of a row where lanes are pixels, all channels, and of the planes that they read."""
-    parts = Parts(lane_row=1)
-    parts.add(_laid(lanes), planned.tiles(index).total() * lanes.planes.new_rows)
-    for tile, times in lanes.tiles:
-        parts.add(on_pixels(planned, index, lanes, tile), times)
-    return parts
-
-
-def _laid(lanes: PixelLanes) -> Parts:
-    """Count the instructions that lay out a row of the source: those that deal vectors, and all others."""
-    planes = lanes.planes
-    if planes.is_direct:
-        return Parts()
-    dealt = planes.chunks * planes.stride * planes.source.count * deals(planes.source.words, planes.words)
-    return Parts(dealt=dealt, plane=planes.laid - dealt)
-
-
-def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> Parts:
-    """Count the parts of a row of windows of dense rows, all channels, and of the copies that they read."""
-    summed = dense.summed if planned.filter_zero(index) else 0
-    tiles = planned.tiles(index)
-    parts = Parts(copied=tiles.total() * (dense.new_rows * dense.laid + summed))
-    for tile_blocks, times in tiles.items():
-        for pixels, count in dense.tiles(tile_blocks):
-            parts.add(on_dense(planned, index, tile_blocks, pixels), times * count)
-    return parts
-
-
-def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:
-    """How many vectors of fringe a row with elements has, and a row without any, for one tile of channels.
-
-    None in narrow blocks, whose vectors tiles of 32 channels don't count.
-    """
-    tensor, in_blocks = planned.extents[index + 1], planned.makes_blocks(index)
-    if planned.makes_narrow(index):
-        return 0, 0
-    together = planned.blocks_together(index)
-    pixels = VECTOR_BLOCKS // together if planned.chain.conv[index].requantize else 1
-    columns = planned.source_columns(index + 1)
-    first, end = tensor.valid_columns
-    starts = range(ceil(end / pixels) * pixels if in_blocks else 0, columns, pixels)
-    filled = len(starts) if in_blocks else sum(at < first or at + pixels > end for at in starts)
-    return filled * blocks // together, columns // pixels * blocks // together
-
-
-def _windows(planned: PlannedRows, index: int) -> Parts:
-    """Count the parts that it takes to sum the windows of a row of outputs."""
-    conv, (first, end) = planned.chain.conv[index], planned.extents[index + 1].valid_columns
-    pixel_bytes = planned.forms.activations[index].physical_shape[-1]
-    leaf = max(pixel_bytes // VECTOR_BYTES, 1)
-    leaves = VECTOR_WORDS * pixel_bytes // VECTOR_BYTES // leaf
-    groups, rest = divmod(planned.source_columns(index) * pixel_bytes // VECTOR_BYTES // leaf, leaves)
-    parts = Parts(window=planned.tile_row_bytes(index) // VECTOR_BYTES * conv.kernel[0], windows=groups + (rest > 0))
-    parts["deal"] = groups * (leaves - 1) + _pairs(leaves, rest)
-    if conv.stride[1] == 1:
-        parts["correction"] = ceil((end - first) / VECTOR_WORDS) * conv.kernel[1]
-    else:
-        parts["column"] = (end - first) * conv.kernel[1]
-    return parts
-
-
-def _pairs(leaves: int, there: int) -> int:
-    """How many pairs a binary tree over `leaves` leaves has, if only its first `there` leaves exist.
-
-    >>> [_pairs(8, there) for there in (0, 1, 5, 8)]
-    [0, 3, 6, 7]
-    """
-    if there <= 0 or leaves == 1:
-        return 0
-    return 1 + _pairs(leaves // 2, there) + _pairs(leaves // 2, there - leaves // 2)
+    return cost

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil
 
 from hexconv.analyze.caches import PredictedCache
 from hexconv.analyze.liveness import PredictedAllocation
-from hexconv.analyze.row_nest import VECTOR_WORDS, PlannedRows
+from hexconv.analyze.row_nest import PlannedRows
 from hexconv.kernel.forms import has_bytes_apart
-from hexconv.kernel.scalar import has_offsets
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.names import (
     INPUT_CACHE,
@@ -21,7 +19,7 @@ from hexconv.spec.names import (
     words_cache,
 )
 from hexconv.spec.narrowing import FixedPoint, narrowing_of
-from hexconv.spec.vectors import OFFSET, SCALES, whole_channels
+from hexconv.spec.vectors import OFFSET, SCALES
 
 
 def rows_footprints(planned: PlannedRows) -> tuple[PredictedCache, ...]:
@@ -140,34 +138,12 @@ def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
 
 
 def _scratch(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
-    """Yield the scratch of the kernel of conv `index`: offsets, scales, split rows, planes and sums of windows."""
-    is_plain = planned.kernels[index] == "plain"
-    yield from _scratch_of_plain(planned, index) if is_plain else _scratch_of_hvx(planned, index)
-
-
-def _scratch_of_plain(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
-    """Yield the scratch of scalar code."""
-    if has_offsets(planned.chain, index):
-        yield _memory("offset", "offset", index, "int32", whole_channels(planned.chain.conv[index].out_channels))
-
-
-def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
-    """Yield the scratch of an HVX kernel."""
-    chain, conv, tensor = planned.chain, planned.chain.conv[index], planned.extents[index + 1]
-    if planned.plan.is_in_vtcm("filters") and not planned.pixels(index):
+    """Yield the scratch of the kernel of conv `index`: what each channel has of its own, then that of its form."""
+    conv = planned.convs[index]
+    if conv.kernel == "hvx" and planned.plan.is_in_vtcm("filters") and not planned.forms.packings[index].is_words:
         yield from _constants(planned, index)
-    if index == 0 and chain.dtype == "int16":
-        yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.tile_row_bytes(0))
-    if (lanes := planned.pixels(index)) and lanes.planes.bytes:
-        yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
-    if dense := planned.dense(index):
-        yield _memory("planes", "planes", index, "uint8", dense.bytes(planned.filter_zero(index) != 0))
-    if planned.sums_windows_ahead(index):
-        first, end = tensor.valid_columns
-        pixels = _vectors(end - first)
-        read = first * conv.stride[1] + pixels + conv.reach[1] - 1
-        yield _memory("columns", "window", index, "int32", _vectors(max(planned.source_columns(index), read)))
-        yield _memory("corrections", "window", index, "int32", pixels)
+    for what, role, dtype, elements in conv.form.scratch():
+        yield PredictedCache(numbered(what, conv.number), role, conv.number, dtype, (elements,))
 
 
 def _constants(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
@@ -176,18 +152,8 @@ def _constants(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
     channels = planned.extents[number].channel_blocks * CHANNEL_BLOCK
     sequence, _offset = narrowing_of(how, planned.chain.dtype) if how else (None, 0)
     words = len(sequence.vectors) if isinstance(sequence, FixedPoint) else 0
-    for what, role, there in ((OFFSET, "offset", planned.has_offsets(index)), (SCALES, "scale", words)):
+    for what, role, there in ((OFFSET, "offset", planned.convs[index].has_offsets), (SCALES, "scale", words)):
         if there:
             name = constant_cache(numbered(what, number))
             elements = (channels * int(there),)
             yield PredictedCache(name, role, number, "int32", elements, is_vtcm_only=True)
-
-
-def _memory(what: str, role: str, index: int, dtype: str, elements: int) -> PredictedCache:
-    """Predict some scratch of conv `index`."""
-    return PredictedCache(numbered(what, index + 1), role, index + 1, dtype, (elements,))
-
-
-def _vectors(words: int) -> int:
-    """Round a number of words up to whole vectors."""
-    return ceil(words / VECTOR_WORDS) * VECTOR_WORDS

@@ -10,7 +10,8 @@ from tvm import te, tirx
 from hexconv.compute.activation_code import activation
 from hexconv.compute.stored import Index, Position, Stored
 from hexconv.kernel import Forms, documented_forms, has_bytes_apart, has_runs, input_layout
-from hexconv.kernel.grouped import Diagonal, diagonal_of, without_groups
+from hexconv.kernel.form import without_groups
+from hexconv.kernel.grouped import Diagonal, diagonal_of
 from hexconv.layout import Layout
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE, TABLE

@@ -9,15 +9,15 @@ Otherwise the kernel's scalar stores widen each of them to 8 bytes. An intermedi
     NHCW32w4c    32 neighbouring pixels of 4 channels: what one product multiplies where lanes are pixels, and what 4
                  channels of a tile narrow to
 
-A conv with channels as lanes (`hexconv.kernel.tiles`) reads narrow blocks of 8 or 16 as it reads others. It makes
+A conv with channels as lanes (`hexconv.kernel.channels`) reads narrow blocks of 8 or 16 as it reads others. It makes
 them where tiles fill vectors of them (`makes_blocks` there). A conv with pixels as lanes deals what it reads to planes
 of words (`hexconv.kernel.planes`), and shuffles the words that it makes to pixels: the fewer channels lie together,
 the fewer instructions that takes. Blocks of 4 take none.
 
 Beside a tensor in blocks of 4 every conv has pixels as lanes, which may not pay for each conv by itself. One behind a
 dense input has pixels as lanes, or multiplies windows of dense rows (`hexconv.kernel.dense`). So the layouts of all
-tensors are chosen together: those of the fewest packets, by the estimates of `hexconv.kernel.lanes`, and of the
-fewest bytes where packets are equal.
+tensors are chosen together: those of the fewest packets, by the estimates of forms (`hexconv.kernel.form`), and of
+the fewest bytes where packets are equal.
 
 Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pixels of 32 channels, and where elements
 are int16, whose high and low bytes lie in rows of their own.
@@ -25,16 +25,14 @@ are int16, whose high and low bytes lie in rows of their own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, gcd, inf, prod
+from math import ceil, gcd, inf
 
+from hexconv.kernel.form import columns_read
 from hexconv.kernel.forms import logical
-from hexconv.kernel.lanes import packets_of_channels, packets_of_dense, packets_of_pixels
-from hexconv.kernel.pixels import fits_pixels, lanes_between, serves_narrow, serves_pixels
-from hexconv.kernel.planes import Plane, plane_in
-from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
-from hexconv.layout import Layout, packed
-from hexconv.spec import Chain, Extents, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.kernel.row_conv import LayoutChoice, RowConv, with_split
+from hexconv.kernel.tiles import BYTES, PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
+from hexconv.layout import packed
+from hexconv.spec import Chain, tensor_extents
 
 NARROW_UNITS = (WORD_CHANNELS, 8, 16)
 """The channels of narrow blocks."""
@@ -46,53 +44,17 @@ STORED_PIXELS = 8
 
 
 @dataclass(frozen=True)
-class Lies:
-    """One way in which a tensor may lie: its layout, and the channels that a step along its axis C counts."""
-
-    layout: Layout
-    unit: int
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether it lies in narrow blocks."""
-        return self.unit in NARROW_UNITS
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether it is an input whose pixels lie side by side."""
-        return self.unit == DENSE_UNIT
-
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of a row of the tensor, of which an element is a byte."""
-        return prod(self.layout.physical_shape[2:])
-
-
-def filled_columns(extents: Extents, pixels: int) -> list[int]:
-    """The columns at which vectors of the fringe are stored in a row in narrow blocks, of which `pixels` are a vector.
-
-    Stores of results cover whole vectors from the first logical column on. What else is stored is padding.
-
-    >>> filled_columns(Extents(1, 8, 70, 12, top=1, left=1, logical_rows=6, logical_columns=68), 32)
-    [0]
-    >>> filled_columns(Extents(1, 8, 100, 12, top=1, left=1, logical_rows=6, logical_columns=68), 32)
-    [0, 96]
-    """
-    first, end = extents.valid_columns
-    reached = first + ceil((end - first) / pixels) * pixels
-    return [at for at in range(0, extents.columns, pixels) if at < first or min(at + pixels, extents.columns) > reached]
-
-
-@dataclass(frozen=True)
 class _Way:
     """Tensors up to one of them: the packets and bytes of rows of all, and how each of them lies."""
 
     packets: float
     bytes: int
-    lies: tuple[Lies, ...]
+    lies: tuple[LayoutChoice, ...]
 
 
-def chosen_blocks(chain: Chain, wide: Sequence[Lies], is_hvx: Sequence[bool], k_split: int) -> list[Lies]:
+def chosen_blocks(
+    chain: Chain, wide: Sequence[LayoutChoice], is_hvx: Sequence[bool], k_split: int
+) -> list[LayoutChoice]:
     """Choose how every tensor of a chain lies.
 
     Args:
@@ -101,10 +63,10 @@ def chosen_blocks(chain: Chain, wide: Sequence[Lies], is_hvx: Sequence[bool], k_
         is_hvx: for each conv, whether HVX instructions compute it.
         k_split: blocks of output channels of a step.
     """
-    serves = [is_hvx[index] and serves_narrow(chain, index) for index in range(len(chain.conv))]
+    serves = [is_hvx[index] and _can_be_narrow(chain, index) for index in range(len(chain.conv))]
     ways = [_Way(0.0, 0, (wide[0],))]
-    if is_hvx[0] and serves_pixels(chain, 0) and chain.input[3] < WORD_CHANNELS:
-        dense = Lies(packed(DENSE_TAG, logical(tensor_extents(chain)[0])), DENSE_UNIT)
+    dense = LayoutChoice(packed(DENSE_TAG, logical(tensor_extents(chain)[0])), DENSE_UNIT)
+    if serves[0] and chain.input[3] < WORD_CHANNELS and _conv(chain, 0, dense, wide[1], k_split).forms:
         ways = [_Way(_widening(chain, wide[0]), 0, (wide[0],)), _Way(0.0, 0, (dense,))]
     for index, served in enumerate(serves):
         found = [wide[index + 1]]
@@ -118,7 +80,7 @@ def _cost(way: _Way) -> tuple[float, int]:
     return way.packets, way.bytes
 
 
-def _widening(chain: Chain, wide: Lies) -> float:
+def _widening(chain: Chain, wide: LayoutChoice) -> float:
     """The packets of the stores that fill up the pixels of an input to those of its cache."""
     _, rows, columns, channels = chain.input
     stores = filling_stores(channels, wide.layout.physical_shape[-1])
@@ -134,7 +96,7 @@ def filling_stores(start: int, end: int) -> int:
     return (end - start) // gcd(start, PAIR_BYTES)
 
 
-def _narrow(chain: Chain, tensor: int, wide: Lies, unit: int) -> list[Lies]:
+def _narrow(chain: Chain, tensor: int, wide: LayoutChoice, unit: int) -> list[LayoutChoice]:
     """Blocks of `unit` channels for a tensor, unless wide ones take as few bytes: as wide as convs store and load."""
     extents, pixels = tensor_extents(chain)[tensor], VECTOR_BYTES // unit
     batch, rows, columns, channels = logical(extents)
@@ -145,37 +107,32 @@ def _narrow(chain: Chain, tensor: int, wide: Lies, unit: int) -> list[Lies]:
     stored = first + (ceil((end - first) / apart) - 1) * apart + pixels
     layout = packed(
         f"NHCW{pixels}w{unit}c",
-        (batch, rows, max(columns, stored, _read(chain, tensor, unit)), channels),
+        (batch, rows, max(columns, stored, columns_read(chain, tensor, unit)), channels),
         logical="NHWC",
     )
-    found = Lies(layout, unit)
+    found = LayoutChoice(layout, unit)
     return [found] if found.row_bytes < wide.row_bytes else []
 
 
-def _read(chain: Chain, tensor: int, unit: int) -> int:
-    """The columns that a conv loads of a tensor which it multiplies as it lies; 0 where it doesn't."""
-    if unit != WORD_CHANNELS or not serves_pixels(chain, tensor):
-        return 0
-    plane = Plane(ceil(chain.shapes[tensor][3] / unit), 0, unit, 0)
-    planes = lanes_between(chain, tensor, plane, CHANNEL_BLOCK, 1).planes
-    return planes.read_lanes if planes.is_direct else 0
+def _can_be_narrow(chain: Chain, index: int) -> bool:
+    """Whether conv `index`, which HVX computes, can read and make narrow blocks: of bytes, some, without groups."""
+    first, end = tensor_extents(chain)[index + 1].valid_columns
+    return chain.dtype in BYTES and chain.conv[index].groups == 1 and first < end
 
 
-def _next(chain: Chain, index: int, way: _Way, to: Lies, served: bool, k_split: int) -> _Way:
+def _next(chain: Chain, index: int, way: _Way, to: LayoutChoice, served: bool, k_split: int) -> _Way:
     """Add the packets of conv `index`, and the bytes of what it makes."""
     rows = tensor_extents(chain)[index + 1].logical_rows
     packets = rows * _packets(chain, index, way.lies[-1], to, served, k_split)
     return _Way(way.packets + packets, way.bytes + to.row_bytes, (*way.lies, to))
 
 
-def _packets(chain: Chain, index: int, source: Lies, to: Lies, served: bool, k_split: int) -> float:
+def _packets(chain: Chain, index: int, source: LayoutChoice, to: LayoutChoice, served: bool, k_split: int) -> float:
     """The packets of a row of a conv; infinite where it can't read or make what lies so."""
     if not served:
         return inf if source.is_narrow or source.is_dense or to.is_narrow else 0.0
-    plane = plane_in(source.layout, source.unit)
-    lanes = lanes_between(chain, index, plane, to.unit, k_split)
-    has_pixels = serves_pixels(chain, index) and fits_pixels(plane)
-    of_pixels = packets_of_pixels(lanes) if has_pixels else inf
-    if source.is_dense:
-        return min(of_pixels, packets_of_dense(lanes)) if has_pixels else inf
-    return min(of_pixels, packets_of_channels(lanes))
+    return _conv(chain, index, source, to, k_split).row_packets
+
+
+def _conv(chain: Chain, index: int, source: LayoutChoice, to: LayoutChoice, k_split: int) -> RowConv:
+    return RowConv(chain, index, source, to, "hvx", with_split(k_split))

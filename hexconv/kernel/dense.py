@@ -15,17 +15,37 @@ hold the even bytes and as halfwords that hold the sums of two neighbours; then 
 
 Windows whose first byte is odd are summed from the second copy, in which it is even.
 
-The alternative is pixels as lanes (`hexconv.kernel.pixels`); the way of fewer packets is used
-(`hexconv.kernel.lanes`).
+The alternative is pixels as lanes (`hexconv.kernel.pixels`).
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, gcd
+from functools import cached_property
+from math import ceil, gcd, inf
 
+from hexconv.kernel.cost import Cost, Parts
+from hexconv.kernel.form import Memory, VectorForm, unsigned_packing
+from hexconv.kernel.forms import Packing
+from hexconv.kernel.pixels import fits_pixels, in_runs, lanes_between, summed_words, why_no_pixels_of_one_group
 from hexconv.kernel.planes import PixelPlanes
-from hexconv.kernel.tiles import MOST_BLOCKS, PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
+from hexconv.kernel.row_conv import RowConv
+from hexconv.kernel.tiles import (
+    MOST_BLOCKS,
+    PAIR_BYTES,
+    PRODUCTS_OF_PACKET,
+    VECTOR_BYTES,
+    WORD_BYTES,
+    WORD_CHANNELS,
+    ending_instructions,
+    interleaved_blocks,
+    makes_blocks,
+    tile_blocks,
+)
+from hexconv.layout import Layout
 from hexconv.spec import Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import filter_cache, numbered, source_cache
+from hexconv.spec.vectors import Array
 
 MOST_WINDOW = 257
 """The most bytes of a window whose sum a halfword holds: 65535 is 257 times 255."""
@@ -164,22 +184,145 @@ class DenseRows:
 
     def tiles(self, blocks: int) -> tuple[tuple[int, int], ...]:
         """(pixels of a tile, how many of these a row has) for tiles of `blocks` blocks of channels."""
-        pixels = tile_pixels(blocks)
+        pixels = window_pixels(blocks)
         whole, rest = divmod(self.columns, pixels)
         return tuple((size, times) for size, times in ((pixels, whole), (rest, 1)) if size and times)
 
 
-def tile_pixels(blocks: int) -> int:
+def window_pixels(blocks: int) -> int:
     """Pixels of a tile of `blocks` blocks of channels: a power of two, so that copies come in turn in every tile.
 
-    >>> [tile_pixels(blocks) for blocks in (1, 2, 3, 4)]
+    >>> [window_pixels(blocks) for blocks in (1, 2, 3, 4)]
     [16, 8, 4, 4]
     """
     return MOST_SUMS // blocks if blocks != MOST_BLOCKS - 1 else MOST_SUMS // MOST_BLOCKS
 
 
-def serves_dense(planes: PixelPlanes) -> bool:
-    """Whether windows of dense rows can be multiplied as runs: taps lie side by side, and halfwords hold their sums."""
-    conv = planes.conv
-    window = conv.kernel[0] * conv.kernel[1] * planes.channels
-    return planes.source.is_dense and conv.dilation[1] == 1 and window <= MOST_WINDOW
+@dataclass(frozen=True)
+class DenseForm(VectorForm):
+    """Output channels as lanes on windows of dense rows: words of the run of bytes that a row of a window is."""
+
+    name = "windows of dense rows"
+    code = "dense_windows"
+    lays_source_out = True
+
+    @classmethod
+    def serves(cls, conv: RowConv) -> str:
+        """Serve inputs of 1 to 3 channels whose pixels lie side by side."""
+        if not conv.reads.is_dense:
+            return "pixels of its source fill words"
+        refusal = why_no_pixels_of_one_group(conv.chain, conv.index)
+        return refusal if refusal or fits_pixels(conv.plane) else "rows of its source fill no vector"
+
+    @property
+    def lanes(self) -> str:
+        """Channels, as where words are those of a pixel."""
+        return "output channels"
+
+    @cached_property
+    def row(self) -> DenseRows:
+        """How copies of rows lie, and how windows are multiplied and summed."""
+        conv = self.conv
+        lanes = lanes_between(conv.chain, conv.index, conv.plane, conv.makes.unit, conv.plan.k_split)
+        return DenseRows(lanes.conv, lanes.planes.left, lanes.columns, lanes.planes)
+
+    @property
+    def planes(self) -> PixelPlanes:
+        """The words under a row of a window, and the source."""
+        return self.row.planes
+
+    @property
+    def row_packets(self) -> float:
+        """Products, endings, copies and sums of windows; infinite where windows can't be multiplied as runs.
+
+        Weights are taken to have a zero point, as int8 weights have. Taps have to lie side by side, and halfwords to
+        hold the sums of windows.
+        """
+        conv, dense = self.conv, self.row
+        window = conv.spec.kernel[0] * dense.window_bytes
+        blocks = makes_blocks(conv.makes.unit, conv.spec.out_channels, self.tile_blocks)
+        if conv.spec.dilation[1] > 1 or window > MOST_WINDOW or not blocks:
+            return inf
+        sums, tiles = dense.columns * dense.blocks, ceil(conv.out_blocks / self.tile_blocks)
+        moved = tiles * (dense.new_rows * dense.laid + dense.summed)
+        ending = ending_instructions(conv.spec, conv.chain.dtype)
+        return sums * (dense.steps / PRODUCTS_OF_PACKET + ending) + moved
+
+    @property
+    def filter_layout(self) -> tuple[Layout, Packing]:
+        """OHR(g)o32o4r: words of the run of bytes that a row of a window is."""
+        return in_runs(self.conv, self.side_by_side), unsigned_packing(self.conv.chain, pads_zeros=True)
+
+    @property
+    def side_by_side(self) -> int:
+        """Those of a tile, if they can."""
+        return interleaved_blocks(self.conv.out_blocks, self.conv.plan.k_split)
+
+    @property
+    def tile_blocks(self) -> int:
+        """At most 4, so that the tiles of a step are nearly equal."""
+        return tile_blocks(min(self.conv.plan.k_split, self.conv.out_blocks))
+
+    @property
+    def sums_windows(self) -> bool:
+        """Whether windows are summed, for the filter's zero point."""
+        return self.conv.filter_zero != 0
+
+    def scratch(self) -> Iterator[Memory]:
+        """Copies of a window's rows, halfwords and sums."""
+        yield Memory("planes", "planes", "uint8", self.row.bytes(self.sums_windows))
+
+    def summed_weights(self, filter: Array) -> Array:
+        """Sum all words, less the zero points of a window."""
+        window = self.conv.spec.kernel[0] * self.row.window_bytes
+        return summed_words(self.conv, filter) - window * self.conv.filter_zero
+
+    @property
+    def products(self) -> int:
+        """For each pixel, block and word under a window; additions sum windows."""
+        return self.conv.columns * self.row.steps * self.conv.out_blocks
+
+    def row_parts(self) -> Parts:
+        """Count the parts of tiles, and of the copies that they read."""
+        dense, tiles = self.row, self.conv.tiles
+        summed = dense.summed if self.sums_windows else 0
+        parts = Parts(copied=tiles.total() * (dense.new_rows * dense.laid + summed))
+        for blocks, times in tiles.items():
+            for pixels, count in dense.tiles(blocks):
+                parts.add(self._tile(blocks, pixels), times * count)
+        return parts
+
+    def step_parts(self) -> Parts:
+        """Count the rows that the first row of a step copies beside its own new ones."""
+        dense = self.row
+        return Parts(copied=self.conv.tiles.total() * (dense.rows - dense.new_rows) * dense.laid)
+
+    def _tile(self, blocks: int, pixels: int) -> Parts:
+        """Count the parts of a tile: sums of `blocks` channel blocks by `pixels` pixels."""
+        conv, sums = self.conv, blocks * pixels
+        parts = Parts(tile=1, run=conv.spec.kernel[0], sum=sums)
+        parts["of_windows"] = sums * self.row.steps / 2
+        parts["splat"] = pixels if self.sums_windows else 0
+        parts.add(self.leaving(blocks, pixels))
+        parts["initial"] += blocks * conv.has_offsets
+        return parts
+
+    def traffic(self) -> Cost:
+        """Add the reads of source, copies and filter."""
+        conv, dense, cost = self.conv, self.row, super().traffic()
+        copies, tiles = numbered("planes", conv.number), conv.tiles.total()
+        for name in (source_cache(conv.number), copies):
+            cost.row[name] += tiles * dense.new_rows * dense.copied_vectors * VECTOR_BYTES
+            cost.step[name] += tiles * (dense.rows - dense.new_rows) * dense.copied_vectors * VECTOR_BYTES
+        pairs = ceil(dense.words * WORD_BYTES / PAIR_BYTES)
+        cost.row[copies] += tiles * dense.columns * conv.spec.kernel[0] * pairs * PAIR_BYTES
+        if self.sums_windows:
+            cost.row[copies] += tiles * (dense.summed * VECTOR_BYTES + dense.columns * HALFWORD_BYTES)
+        for blocks, times in conv.tiles.items():
+            of_pixels = sum(count for _, count in dense.tiles(blocks))
+            cost.row[filter_cache(conv.number)] += times * of_pixels * blocks * dense.steps * VECTOR_BYTES
+        return cost
+
+    def row_tiles(self, blocks: int) -> Sequence[tuple[int, int]]:
+        """Tiles in which copies come in turn."""
+        return self.row.tiles(blocks)

@@ -24,12 +24,20 @@ turned where registers hold all variants (`turns_words`):
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil, prod
 from typing import NamedTuple
 
-from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.kernel.cost import TILE_ROWS, WAYS_TOGETHER, Cost, Parts
+from hexconv.kernel.form import VectorForm, signed_packing
+from hexconv.kernel.forms import Packing
+from hexconv.kernel.row_conv import RowConv
+from hexconv.kernel.tiles import BYTES, VECTOR_BYTES
+from hexconv.layout import Layout, packed
+from hexconv.spec import Chain, Conv2d, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.names import filter_cache, source_cache
+from hexconv.spec.vectors import Array
 
 WORD_PIXELS = 4
 TURN = WORD_PIXELS // 2
@@ -206,17 +214,12 @@ def words_of_row(conv: Conv2d, pixels: int) -> tuple[Use, ...]:
     return tuple(found[pixel] for pixel in sorted(found))
 
 
-TILE_ROWS = (4, 2, 1)
-"""Rows of outputs that are computed together: the largest of these numbers that is left (`tile_rows`)."""
-WAYS_TOGETHER = (*TILE_ROWS, "row down", "step down")
-"""How rows are made: so many together, or each by tiles that go down (`goes_down`); a step of these shares words."""
 MOST_PRODUCTS = 256
 """The most vector products of a tile of several rows: TVM and LLVM take minutes for straight code that is longer."""
 LEAST_ROWS_DOWN = 12
 """The fewest rows of a stripe for which tiles go down: filling and draining LLVM's pipeline takes some rows."""
 MOST_HELD = 12
 """The most vectors of taps that stay in registers for a row."""
-BYTES = ("uint8", "int8")
 
 
 def is_depthwise(chain: Chain, index: int) -> bool:
@@ -381,3 +384,158 @@ def _rows_of_stripe(chain: Chain, plan: Plan, index: int) -> int:
     """The rows of what conv `index` makes that a stripe of a thread has, without a halo."""
     rows = plan.stripe_rows * prod(conv.stride[0] for conv in chain.conv[index + 1 :])
     return min(rows, ceil(chain.shapes[index + 1][1] / plan.threads))
+
+
+def quads_loaded(conv: Conv2d, tiles: RowTiles, goes_down: bool = False) -> int:
+    """Count the vectors of 4 pixels that equal tiles load from a row; two tiles in the same vectors load twice as many.
+
+    Of the words that a tile takes over from the one before it in its row, the first tile alone loads the pixels. Tiles
+    that go down take none over from their row.
+
+    >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4)), quads_loaded(
+    ...     Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4, apart=4)
+    ... )
+    (2, 4)
+    >>> stepping = Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2))
+    >>> [quads_loaded(stepping, RowTiles(0, 7, 4), goes_down) for goes_down in (False, True)]
+    [15, 21]
+    """
+    used, along = len(quads_used(conv, tiles.pixels)), tiles.count > 1 and not goes_down
+    carried = len(carried_quads(conv)) if along else 0
+    return (tiles.count * (used - carried) + carried) * (2 if tiles.apart else 1)
+
+
+def of_channels(chain: Chain, index: int) -> Layout:
+    """Return the layout OIHW32o4w of a depthwise filter: words of 4 taps of a row."""
+    return packed("OIHW32o4w", chain.filter_shapes[index], logical="OIHW")
+
+
+@dataclass(frozen=True)
+class DepthwiseForm(VectorForm):
+    """Channels as lanes: words of 4 neighbouring pixels against words of taps, both of them vectors."""
+
+    name = "depthwise"
+    code = "depthwise_tiles"
+    products_of_packet = 1
+
+    @classmethod
+    def keeps_groups(cls, chain: Chain, index: int) -> bool:
+        """Keep groups of one channel."""
+        return is_depthwise(chain, index)
+
+    @classmethod
+    def columns_read(cls, chain: Chain, index: int, unit: int) -> int:
+        """Whole words of pixels."""
+        if not is_depthwise(chain, index):
+            return 0
+        first, end = tensor_extents(chain)[index + 1].valid_columns
+        return columns_read(chain.conv[index], first, end - first)
+
+    @classmethod
+    def serves(cls, conv: RowConv) -> str:
+        """Serve an output channel for each input channel, of bytes."""
+        return "" if is_depthwise(conv.chain, conv.index) else "it is no depthwise conv of bytes"
+
+    @property
+    def reads_fringe(self) -> bool:
+        """Not so: each channel is multiplied in a lane of its own."""
+        return False
+
+    @property
+    def goes_down(self) -> bool:
+        """Whether stripes are tall enough for tiles to follow each other down the image."""
+        return goes_down(self.conv.chain, self.conv.plan, self.conv.index)
+
+    @property
+    def filter_layout(self) -> tuple[Layout, Packing]:
+        """OIHW32o4w: words of 4 taps of a row."""
+        return of_channels(self.conv.chain, self.conv.index), signed_packing(self.conv.chain, self.conv.index)
+
+    @property
+    def side_by_side(self) -> int:
+        """One: words of taps lie between blocks."""
+        return 1
+
+    def summed_weights(self, filter: Array) -> Array:
+        """Sum the taps, without those that fill up words, less the zero points of a window."""
+        conv, spec = self.conv, self.conv.spec
+        words = filter.reshape(conv.out_blocks, spec.kernel[0], -1, CHANNEL_BLOCK, WORD_PIXELS)
+        taps = words.transpose(0, 3, 1, 2, 4).reshape(conv.out_blocks * CHANNEL_BLOCK, spec.kernel[0], -1)
+        return (taps[:, :, : spec.kernel[1]] - conv.filter_zero).sum(axis=(1, 2))
+
+    @property
+    def _passes(self) -> int:
+        """How often words are multiplied: once more for the zero point of the filter."""
+        return 2 if self.conv.filter_zero else 1
+
+    @property
+    def products(self) -> int:
+        """For each word that outputs read; a zero point of the filter doubles them."""
+        return row_products(self.conv.spec, self.conv.columns) * self.conv.spec.kernel[0] * self._passes
+
+    @cached_property
+    def _row_tiles(self) -> tuple[tuple[RowTiles, int], ...]:
+        """The tiles of a row: (equal tiles, blocks of channels that are cut into them)."""
+        return all_tiles(self.conv.spec, self.conv.columns)
+
+    def row_parts(self) -> Parts:
+        """Count the parts of all tiles of a row, without those that rows share."""
+        parts = Parts()
+        for tiles, blocks in self._row_tiles:
+            parts.add(self._tile(tiles.pixels), tiles.count * blocks)
+        return parts
+
+    def _tile(self, pixels: int) -> Parts:
+        """Count the parts of a tile, or of two tiles that share their vectors."""
+        spec = self.conv.spec
+        parts = Parts(sum=pixels, lane=products_of_tile(spec, pixels) * spec.kernel[0] * self._passes)
+        parts["initial"] = 1 if self.conv.has_offsets else 0
+        parts.add(self.leaving(1, pixels))
+        return parts
+
+    def parts_together(self) -> tuple[Parts, ...]:
+        """Count words of the source, and taps."""
+        taps = self._in_registers * self.conv.spec.kernel[0] * len(variants(self.conv.spec))
+        found = tuple(self._words(rows, goes_down) for rows, goes_down in self._rows_loaded)
+        for way, parts in zip(WAYS_TOGETHER, found, strict=True):
+            if way != "row down":
+                parts["tap"] += taps
+        return found
+
+    @property
+    def _rows_loaded(self) -> list[tuple[int, bool]]:
+        """For each way in which rows are made, the rows of the source that are loaded, and whether tiles go down."""
+        shared = len(handed_down(self.conv.spec))
+        return [*((self._read(rows), False) for rows in TILE_ROWS), (self._read(1) - shared, True), (shared, True)]
+
+    def _read(self, rows: int) -> int:
+        """Count the rows of the source that `rows` neighbouring rows of outputs read."""
+        spec = self.conv.spec
+        return len(source_rows(spec.kernel[0], spec.stride[0], spec.dilation[0], rows))
+
+    def _words(self, rows: int, goes_down: bool) -> Parts:
+        """Count the parts of the words of `rows` rows of the source, for all channels."""
+        spec, parts = self.conv.spec, Parts()
+        for tiles, blocks in self._row_tiles:
+            halves = {use.pixel for uses in tile_uses(spec, tiles.pixels) for use in uses if use.pixel % WORD_PIXELS}
+            words = Parts(quad=quads_loaded(spec, tiles, goes_down), half=len(halves) * tiles.count)
+            parts.add(words, rows * blocks)
+        return parts
+
+    @property
+    def _in_registers(self) -> int:
+        """How often rows made together load all taps of a block of channels: once, or in each tile."""
+        if holds_taps(self.conv.spec):
+            return self.conv.out_blocks
+        return sum(tiles.count * blocks for tiles, blocks in self._row_tiles)
+
+    def traffic(self) -> Cost:
+        """Add the reads of source and filter, which rows made together share."""
+        conv, cost = self.conv, super().traffic()
+        words = conv.spec.kernel[0] * ceil(conv.spec.kernel[1] / WORD_PIXELS)
+        for way, bytes, (rows, down) in zip(WAYS_TOGETHER, cost.together, self._rows_loaded, strict=True):
+            quads = sum(quads_loaded(conv.spec, tiles, down) * blocks for tiles, blocks in self._row_tiles)
+            bytes[source_cache(conv.number)] += rows * quads * VECTOR_BYTES
+            if way != "row down":
+                bytes[filter_cache(conv.number)] += self._in_registers * words * VECTOR_BYTES
+        return cost

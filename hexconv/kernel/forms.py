@@ -35,6 +35,24 @@ class Packing:
     is_words: bool = False
 
 
+@dataclass(frozen=True)
+class RowUnit:
+    """How the rows of a tensor are counted.
+
+    Attributes:
+        unit: the rows of a slab: 8 where a cache lies in blocks of 8 rows, else 1.
+        rows: the rows that are made, those included that fill up the last block.
+    """
+
+    unit: int
+    rows: int
+
+    @classmethod
+    def of(cls, forms: "Forms", tensor: int) -> "RowUnit":
+        """Count the rows of a tensor."""
+        return cls(forms.row_units[tensor], forms.activations[tensor].stored_extent("H"))
+
+
 @hashed_once
 @dataclass(frozen=True)
 class Forms:

@@ -20,8 +20,8 @@ needed products is multiplied, one pair of vectors a packet, where a diagonal of
 8 words of a plane, two a packet.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, gcd
 from typing import Any
@@ -29,29 +29,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.kernel.depthwise import BYTES, is_depthwise
-from hexconv.kernel.lanes import PRODUCTS_OF_PACKET, packets_of_pixels, packets_of_words
-from hexconv.kernel.pixels import PixelLanes, can_have_pixels, fits_pixels
+from hexconv.kernel.cost import Cost, Parts
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.form import VectorForm, signed_packing
+from hexconv.kernel.forms import Packing
+from hexconv.kernel.pixels import PixelLanes, fits_pixels, packets_of_pixels, summed_words, why_no_pixels
 from hexconv.kernel.planes import PixelPlanes, Plane
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import (
+    BYTES,
     LANES,
     MOST_BLOCKS,
     PAIR_BYTES,
+    PRODUCTS_OF_PACKET,
     VECTOR_BLOCKS,
     VECTOR_BYTES,
     WORD_CHANNELS,
-    interleaved_blocks,
     narrowed_blocks,
-    tile_blocks,
+    packets_of_words,
     unsigned_zero,
 )
+from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.names import filter_cache, source_cache
 from hexconv.spec.narrowing import MADE_UNSIGNED
+from hexconv.spec.vectors import Array
 
 TILE_PIXELS = 8
 GROUP_SIZES = (4, 8)
 """The channels of a group: a power of two of words, so that `vdelta` spreads all groups of 32 channels at once."""
+OWN_WORDS_TAG = "OHIW1i1o32o4i"
 PIXEL_WORDS = LANES // VECTOR_BLOCKS
 
 
@@ -234,11 +242,12 @@ def _pays_with_pixels(chain: Chain, index: int, steps: int, beside: float) -> bo
     """
     conv, channels = chain.conv[index], chain.shapes[index][3]
     plane = _dense_plane(conv, channels, ceil(channels / CHANNEL_BLOCK) if index else 0)
-    if not (fits_pixels(plane) and can_have_pixels(chain, index)):
+    if not fits_pixels(plane) or why_no_pixels(chain, index):
         return False
     planes = PixelPlanes(conv, left=0, vectors=1, channels=channels, source=plane)
     lanes = PixelLanes(conv, chain.dtype, LANES, CHANNEL_BLOCK, MOST_BLOCKS, planes)
-    return packets_of_pixels(lanes) < packets_of_words(lanes, steps) + beside
+    of_words = packets_of_words(conv, chain.dtype, LANES, CHANNEL_BLOCK, steps)
+    return packets_of_pixels(lanes) < of_words + beside
 
 
 def _columns(conv: Conv2d) -> int:
@@ -260,37 +269,75 @@ def _dense_plane(conv: Conv2d, channels: int, blocks: int) -> Plane:
     return Plane(blocks // together, columns * pixel_bytes, pixel_bytes, columns)
 
 
-@lru_cache(REMEMBERED)
-def without_groups(chain: Chain) -> Chain:
-    """The chain as HVX computes it: convs that are neither depthwise nor keep a diagonal are filled up with zeros."""
-
-    def computed(index: int, conv: Conv2d) -> Conv2d:
-        keeps = is_depthwise(chain, index) or own_words_of(chain, index) or diagonal_of(chain, index)
-        return conv if keeps or conv.groups == 1 else replace(conv, groups=1)
-
-    convs = tuple(computed(index, conv) for index, conv in enumerate(chain.conv))
-    # The same chain, not an equal one, so that caches find it without comparing all of its convs.
-    return chain if convs == chain.conv else replace(chain, conv=convs)
+def of_own_words(chain: Chain, index: int) -> Layout:
+    """Return the layout of a filter whose groups of 4 or 8 keep their words: for a row of taps, each tap's words."""
+    return packed(OWN_WORDS_TAG, chain.filter_shapes[index], logical="OIHW")
 
 
-def computed_filter(chain: Chain, index: int) -> tuple[int, int, int, int]:
-    """The shape OIHW of the filter of conv `index` as it is stored: of a diagonal, the channels of its squares."""
-    outputs, inputs, rows, columns = without_groups(chain).filter_shapes[index]
-    diagonal = diagonal_of(chain, index)
-    return outputs, diagonal.channels if diagonal else inputs, rows, columns
+@dataclass(frozen=True)
+class GroupForm(VectorForm):
+    """Output channels as lanes, each of which multiplies the words of its own group of 4 or 8 channels."""
 
+    name = "words of groups"
+    code = "group_words"
+    products_of_packet = 1
 
-def blocks_of_tile(chain: Chain, index: int, k_split: int) -> int:
-    """Blocks of output channels in a tile of conv `index`."""
-    if is_depthwise(chain, index) or own_words_of(chain, index):
-        return 1
-    if diagonal := diagonal_of(chain, index):
-        return diagonal.tile_blocks(k_split)
-    return tile_blocks(min(k_split, ceil(chain.conv[index].out_channels / CHANNEL_BLOCK)))
+    @classmethod
+    def keeps_groups(cls, chain: Chain, index: int) -> bool:
+        """Keep groups of 4 and of 8 channels of bytes, unless pixels as lanes take fewer packets."""
+        return own_words_of(chain, index) is not None
 
+    @classmethod
+    def serves(cls, conv: RowConv) -> str:
+        """Serve the groups that it keeps."""
+        return "" if cls.keeps_groups(conv.chain, conv.index) else "it has no groups of 4 or 8 channels of bytes"
 
-def side_by_side(chain: Chain, index: int, k_split: int) -> int:
-    """Blocks of output channels that lie side by side in the filter of conv `index`: those of a tile, if they can."""
-    if chain.conv[index].groups > 1:
-        return blocks_of_tile(chain, index, k_split)
-    return interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
+    @property
+    def own(self) -> OwnWords:
+        """The words of a group."""
+        found = own_words_of(self.conv.chain, self.conv.index)
+        assert found
+        return found
+
+    @property
+    def filter_layout(self) -> tuple[Layout, Packing]:
+        """OIHW1i1o32o4i: for a row of taps, for 4 channels of a group: each tap."""
+        return of_own_words(self.conv.chain, self.conv.index), signed_packing(self.conv.chain, self.conv.index)
+
+    def summed_weights(self, filter: Array) -> Array:
+        """Sum all words."""
+        return summed_words(self.conv, filter)
+
+    @property
+    def products(self) -> int:
+        """For each pixel and vector of the filter."""
+        return self.conv.columns * self.conv.filter_vectors
+
+    def row_tiles(self, blocks: int) -> Sequence[tuple[int, int]]:
+        """Tiles of 8 pixels, and one of those that are left."""
+        whole, rest = divmod(self.conv.columns, TILE_PIXELS)
+        return tuple((pixels, times) for pixels, times in ((TILE_PIXELS, whole), (rest, 1)) if pixels and times)
+
+    def row_parts(self) -> Parts:
+        """Count the parts of the tiles of all blocks of channels."""
+        conv, parts = self.conv, Parts()
+        for pixels, times in self.row_tiles(1):
+            parts.add(self._tile(pixels), times * conv.out_blocks)
+        return parts
+
+    def _tile(self, pixels: int) -> Parts:
+        """Count the parts of one tile of one block of channels."""
+        parts = Parts(tile=1, sum=pixels, own_word=pixels * self.conv.filter_steps)
+        parts["initial"] = 1 if self.conv.has_offsets else 0
+        parts.add(self.leaving(1, pixels))
+        return parts
+
+    def traffic(self) -> Cost:
+        """Add the reads of source and filter."""
+        conv, cost = self.conv, super().traffic()
+        first, _ = conv.target.valid_columns
+        for pixels, times in self.row_tiles(1):
+            quads = conv.spec.kernel[0] * self.own.quads(conv.spec, first, pixels)
+            cost.row[source_cache(conv.number)] += times * conv.out_blocks * quads * VECTOR_BYTES
+            cost.row[filter_cache(conv.number)] += times * conv.filter_vectors * VECTOR_BYTES
+        return cost

@@ -8,19 +8,35 @@ weights of one output channel, and a sum is 32 pixels of that channel.
              pixels of 32 channels, to pixels of 8 or 16 in narrow blocks (`hexconv.kernel.channel_blocks`), or
              stored as they are in blocks of 4
 
-The alternative is channels as lanes (`hexconv.kernel.tiles`), which takes 32 of them however few there are. The way
-of fewer packets is used (`hexconv.kernel.lanes`).
+The alternative is channels as lanes (`hexconv.kernel.channels`), which takes 32 of them however few there are.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import ceil
 
-from hexconv.kernel.depthwise import BYTES
+from hexconv.kernel.cost import Cost, Parts
+from hexconv.kernel.form import Memory, VectorForm, signed_packing
+from hexconv.kernel.forms import Packing
 from hexconv.kernel.planes import PixelPlanes, Plane, deals
-from hexconv.kernel.tiles import LANES, VECTOR_BYTES, WORD_CHANNELS, tile_blocks, unsigned_zero
+from hexconv.kernel.row_conv import RowConv
+from hexconv.kernel.tiles import (
+    BYTES,
+    LANES,
+    PRODUCTS_OF_PACKET,
+    VECTOR_BYTES,
+    WORD_CHANNELS,
+    ending_instructions,
+    tile_blocks,
+    unsigned_zero,
+)
+from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Conv2d, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.names import numbered, source_cache
 from hexconv.spec.narrowing import MADE_UNSIGNED
+from hexconv.spec.vectors import Array
 
 BLOCK_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 """Vectors of words that pixels of 32 channels are shuffled from."""
@@ -30,6 +46,8 @@ MOST_SUMS = 16
 """The most sums that a tile keeps in registers: vectors of pixels times channels."""
 MOST_STRIDE = 2
 """The largest stride along a row."""
+IN_LANES = {"scale": 3, "away": 1, "even": 3}
+"""Instructions for a vector of sums in what `VectorForm.ending` counts, but for those that narrow it."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +140,16 @@ def _tile(pixels: int) -> PixelTile:
     return PixelTile(pixels, MOST_SUMS // vectors // WORD_CHANNELS * WORD_CHANNELS)
 
 
+@lru_cache(REMEMBERED)
+def packets_of_pixels(lanes: PixelLanes) -> float:
+    """The packets of a row of outputs with pixels as lanes."""
+    ended = lanes.vectors * lanes.conv.out_channels * ending_instructions(lanes.conv, lanes.dtype)
+    moved = lanes.tiles_of_channels * lanes.planes.new_rows * lanes.planes.laid + lanes.vectors * lanes.shuffled
+    return lanes.products / PRODUCTS_OF_PACKET + ended + moved
+
+
 def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: int) -> PixelLanes:
-    """How conv `index` runs with pixels as lanes, which `serves_pixels`, between two caches.
+    """How conv `index` runs with pixels as lanes between two caches.
 
     Args:
         chain: the chain.
@@ -133,41 +159,27 @@ def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: i
         k_split: blocks of output channels of a step.
     """
     conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
-    blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
-    return PixelLanes(
-        conv,
-        chain.dtype,
-        columns=end - first,
-        unit=unit,
-        tile_blocks=tile_blocks(min(k_split, blocks)),
-        planes=PixelPlanes(
-            conv,
-            left=first,
-            vectors=ceil((end - first) / LANES),
-            channels=tensor_extents(chain)[index].channels,
-            source=source,
-        ),
-    )
+    blocks, channels = ceil(conv.out_channels / CHANNEL_BLOCK), tensor_extents(chain)[index].channels
+    planes = PixelPlanes(conv, left=first, vectors=ceil((end - first) / LANES), channels=channels, source=source)
+    return PixelLanes(conv, chain.dtype, end - first, unit, tile_blocks(min(k_split, blocks)), planes)
 
 
-def serves_pixels(chain: Chain, index: int) -> bool:
-    """Whether conv `index` can have pixels as lanes: it reads and makes bytes, some, and its stride is 1 or 2."""
-    conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
-    return conv.groups == 1 and first < end and can_have_pixels(chain, index)
-
-
-def serves_narrow(chain: Chain, index: int) -> bool:
-    """Whether conv `index`, which HVX computes, can read and make narrow blocks: of bytes, some, without groups."""
-    first, end = tensor_extents(chain)[index + 1].valid_columns
-    return chain.dtype in BYTES and chain.conv[index].groups == 1 and first < end
-
-
-def can_have_pixels(chain: Chain, index: int) -> bool:
-    """Whether conv `index`, which makes some elements, can have pixels as lanes where it has a single group."""
+def why_no_pixels(chain: Chain, index: int) -> str:
+    """Return why conv `index` can't have pixels as lanes even where it has a single group; nothing if it can."""
     conv = chain.conv[index]
     if chain.dtype not in BYTES or conv.requantize is None:
-        return False
-    return unsigned_zero(chain, index) in (0, MADE_UNSIGNED) and conv.stride[1] <= MOST_STRIDE
+        return "it doesn't read and make bytes"
+    if unsigned_zero(chain, index) not in (0, MADE_UNSIGNED):
+        return "its filter has a zero point that no sign takes away"
+    return "" if conv.stride[1] <= MOST_STRIDE else f"its stride along a row is more than {MOST_STRIDE}"
+
+
+def why_no_pixels_of_one_group(chain: Chain, index: int) -> str:
+    """Return why conv `index` can't have pixels as lanes; nothing if it can."""
+    conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
+    if conv.groups > 1:
+        return "it has groups"
+    return why_no_pixels(chain, index) if first < end else "it makes no element"
 
 
 def fits_pixels(source: Plane) -> bool:
@@ -177,3 +189,142 @@ def fits_pixels(source: Plane) -> bool:
     """
     fits = source.is_dense or VECTOR_BYTES % source.pixel_bytes == 0
     return fits and source.columns * source.pixel_bytes >= VECTOR_BYTES
+
+
+def in_runs(conv: RowConv, side_by_side: int) -> Layout:
+    """Return the layout of a filter whose columns and channels are one axis."""
+    outputs, inputs, rows, columns = conv.chain.filter_shapes[conv.index]
+    return packed(f"OHR{side_by_side}o32o4r", (outputs, rows, columns * inputs))
+
+
+@dataclass(frozen=True)
+class PixelForm(VectorForm):
+    """Pixels as lanes: 32 of them in a vector of sums, for one output channel."""
+
+    name = "pixels"
+    code = "pixel_lanes"
+    has_pixels = True
+    lays_source_out = True
+
+    @classmethod
+    def serves(cls, conv: RowConv) -> str:
+        """Serve convs of bytes of one group, whose source fits vectors."""
+        refusal = why_no_pixels_of_one_group(conv.chain, conv.index)
+        return refusal if refusal or fits_pixels(conv.plane) else "rows of its source fill no vectors of whole pixels"
+
+    @classmethod
+    def columns_read(cls, chain: Chain, index: int, unit: int) -> int:
+        """Those of a tensor in blocks of 4 channels that it multiplies as it lies; 0 where it doesn't."""
+        if unit != WORD_CHANNELS or why_no_pixels_of_one_group(chain, index):
+            return 0
+        plane = Plane(ceil(chain.shapes[index][3] / unit), 0, unit, 0)
+        planes = lanes_between(chain, index, plane, CHANNEL_BLOCK, 1).planes
+        return planes.read_lanes if planes.is_direct else 0
+
+    @cached_property
+    def row(self) -> PixelLanes:
+        """How a row is cut into tiles, and which planes they multiply."""
+        conv = self.conv
+        return lanes_between(conv.chain, conv.index, conv.plane, conv.makes.unit, conv.plan.k_split)
+
+    @property
+    def planes(self) -> PixelPlanes:
+        """The planes that tiles multiply."""
+        return self.row.planes
+
+    @property
+    def row_packets(self) -> float:
+        """Products, endings, and what lays planes out and shuffles results."""
+        return packets_of_pixels(self.row)
+
+    @property
+    def filter_layout(self) -> tuple[Layout, Packing]:
+        """OHI(w)iW1o32o4i: for a row of taps, for 4 channels: a word of each tap; OHR1o32o4r where words go on."""
+        conv, planes = self.conv, self.planes
+        shape = conv.chain.filter_shapes[conv.index]
+        layout = in_runs(conv, 1) if planes.goes_on else packed(f"OHI{planes.words}iW1o32o4i", shape, logical="OIHW")
+        return layout, signed_packing(conv.chain, conv.index, is_words=True)
+
+    @property
+    def tile_blocks(self) -> int:
+        """Those for which planes are laid out once."""
+        return self.row.tile_blocks
+
+    def scratch(self) -> Iterator[Memory]:
+        """The planes of a window's rows, if any are laid out."""
+        if self.planes.bytes:
+            yield Memory("planes", "planes", "uint8", self.planes.bytes)
+
+    def summed_weights(self, filter: Array) -> Array:
+        """Sum all words: what is no weight is 0."""
+        return summed_words(self.conv, filter)
+
+    @property
+    def products(self) -> int:
+        """For each vector of pixels, output channel and word under a window."""
+        return self.row.products
+
+    def row_parts(self) -> Parts:
+        """Count the parts of tiles, and of the planes that they read."""
+        parts = Parts(lane_row=1)
+        parts.add(self._laid(), self.conv.tiles.total() * self.planes.new_rows)
+        for tile, times in self.row.tiles:
+            parts.add(self._tile(tile), times)
+        return parts
+
+    def step_parts(self) -> Parts:
+        """Count the rows that the first row of a step lays out beside its own new ones."""
+        parts = Parts()
+        parts.add(self._laid(), self.conv.tiles.total() * (self.planes.rows - self.planes.new_rows))
+        return parts
+
+    def _laid(self) -> Parts:
+        """Count the instructions that lay out a row of the source: those that deal vectors, and all others."""
+        planes = self.planes
+        if planes.is_direct:
+            return Parts()
+        dealt = planes.chunks * planes.stride * planes.source.count * deals(planes.source.words, planes.words)
+        return Parts(dealt=dealt, plane=planes.laid - dealt)
+
+    def _tile(self, tile: PixelTile) -> Parts:
+        """Count the parts of a tile: every vector of sums belongs to one channel."""
+        conv, channels = self.conv, self.conv.spec.out_channels
+        sums = tile.vectors * channels
+        parts = Parts(tile=1, lane_run=self.row.runs(tile) * conv.spec.kernel[0], sum=sums)
+        parts.add({"of_pixels": sums * self.planes.steps / 2, "across": tile.vectors * self.row.shuffled})
+        ended = self.ending(sums, tile.vectors * self.row.results, channels)
+        parts.add({name: ended[name] for name in ("narrow", "table")})
+        scaled = sum(ended[name] * each for name, each in IN_LANES.items())
+        parts.add({"lane_scale": scaled, "lane_channel": channels} if scaled else {})
+        parts["spread"] = ended["initial"] + channels * conv.has_offsets
+        return parts
+
+    def traffic(self) -> Cost:
+        """Add the reads of the source and of its planes; scalar loads read its filter."""
+        conv, planes, cost = self.conv, self.planes, super().traffic()
+        multiplied = source_cache(conv.number) if planes.is_direct else numbered("planes", conv.number)
+        if not planes.is_direct:
+            self._laying(cost)
+        for tile, times in self.row.tiles:
+            cost.row[multiplied] += times * tile.vectors * self.row.runs(tile) * planes.steps * VECTOR_BYTES
+        return cost
+
+    def _laying(self, cost: Cost) -> None:
+        """Add what laying out rows as planes reads of the source, and what it reads and writes of the planes."""
+        conv, planes, tiles = self.conv, self.planes, self.conv.tiles.total()
+        row_bytes = planes.source.count * ceil(planes.source.bytes / planes.loaded_bytes) * VECTOR_BYTES
+        merged = planes.read_vectors * sum(len(planes.parts(plane)) + 1 for plane in planes.merged)
+        laid_bytes = (planes.chunks * planes.groups * planes.stride + merged) * VECTOR_BYTES
+        for name, size in ((source_cache(conv.number), row_bytes), (numbered("planes", conv.number), laid_bytes)):
+            cost.row[name] += tiles * planes.new_rows * size
+            cost.step[name] += tiles * (planes.rows - planes.new_rows) * size
+
+    def row_tiles(self, blocks: int) -> Sequence[tuple[int, int]]:
+        """Tiles of pixels, of whatever channels."""
+        return [(tile.pixels, times) for tile, times in self.row.tiles]
+
+
+def summed_words(conv: RowConv, filter: Array) -> Array:
+    """Sum all words of a packed filter by channel: groups, words, blocks side by side, channels, bytes of a word."""
+    words = filter.reshape(-1, conv.filter_steps, conv.side_by_side, CHANNEL_BLOCK, WORD_CHANNELS)
+    return words.sum(axis=(1, 4)).reshape(-1)[: conv.out_blocks * CHANNEL_BLOCK]

@@ -10,8 +10,7 @@ input cache      NHWC         a row of the image is one run, pixels widened to d
     filters          in the order in which the inner loop multiplies them (`hexconv.kernel.row_forms`)
 
 A conv of several groups (`hexconv.kernel.grouped`) reads NHCW4w32c, or an input as NHCW32c, which has the same order in
-memory. A depthwise one has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`); what it reads is as
-wide as its words reach.
+memory, as wide as its form loads.
 
 int16 has one digit more, B: the bytes of an element, the high one first. Intermediates are then NHCBW4w32c and the
 like, so that a row of high bytes lies beside one of low bytes. The input cache holds the elements as they arrive.
@@ -41,79 +40,19 @@ from dataclasses import replace
 from functools import lru_cache
 from math import ceil, gcd
 
-from hexconv.kernel.channel_blocks import DENSE_UNIT, Lies, chosen_blocks
-from hexconv.kernel.depthwise import WORD_PIXELS, columns_read, is_depthwise
-from hexconv.kernel.forms import ACTIVATION_TAG, Forms, Packing, documented_forms, logical, output_layout
-from hexconv.kernel.grouped import blocks_of_tile, computed_filter, own_words_of, side_by_side, without_groups
-from hexconv.kernel.lanes import dense_rows, pixel_lanes
-from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, WORD_CHANNELS, narrowed_blocks, unsigned_zero
+from hexconv.kernel.channel_blocks import chosen_blocks
+from hexconv.kernel.form import columns_read, tile_of_groups, without_groups
+from hexconv.kernel.forms import ACTIVATION_TAG, Forms, documented_forms, logical, output_layout
+from hexconv.kernel.row_conv import ELEMENT_BYTES, LayoutChoice, RowConv, with_split
+from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, narrowed_blocks
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, Plan, choose_kernels, nest_of, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
-from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.strips import in_strips
-
-DEPTHWISE_TAG, OWN_WORDS_TAG = "OIHW32o4w", "OHIW1i1o32o4i"
-MADE_UNSIGNED_HALVES = 1 << 15
-
-
-def rows_filter(chain: Chain, index: int, forms: Forms, k_split: int, is_hvx: bool) -> tuple[Layout, Packing]:
-    """Return the layout of the filter of conv `index`, and how its elements are packed.
-
-    Args:
-        chain: the chain, in which convs have the groups that HVX computes (`hexconv.kernel.grouped`).
-        index: the index of the conv, from 0.
-        forms: the layouts of the activations; its filters are not read.
-        k_split: blocks of output channels of a step.
-        is_hvx: whether HVX instructions compute the conv.
-    """
-    shape = computed_filter(chain, index)
-    if is_depthwise(chain, index) or own_words_of(chain, index):
-        tag = DEPTHWISE_TAG if is_depthwise(chain, index) else OWN_WORDS_TAG
-        return packed(tag, shape, logical="OIHW"), _signed(chain, index) if is_hvx else _unsigned(chain)
-    if is_hvx and (lanes := pixel_lanes(chain, index, forms, k_split)):
-        pixels = f"OHI{lanes.planes.words}iW1o32o4i"
-        layout = _in_runs(shape, 1) if lanes.planes.goes_on else packed(pixels, shape, logical="OIHW")
-        return layout, _signed(chain, index, is_words=True)
-    if is_hvx and dense_rows(chain, index, forms, k_split):
-        return _in_runs(shape, side_by_side(chain, index, k_split)), _unsigned(chain, pads_zeros=True)
-    return _of_tiles(chain, index, k_split, forms.channel_units[index]), _unsigned(chain)
-
-
-def _in_runs(shape: tuple[int, ...], side_by_side: int) -> Layout:
-    """Return the layout of a filter whose columns and channels are one axis."""
-    outputs, inputs, rows, columns = shape
-    return packed(f"OHR{side_by_side}o32o4r", (outputs, rows, columns * inputs))
-
-
-def _of_tiles(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
-    """Return the layout in the order of tiles; `unit` channels of the conv's source lie together."""
-    inner, shape = f"{side_by_side(chain, index, k_split)}o32o4i", computed_filter(chain, index)
-    in_blocks = index > 0 or chain.conv[index].groups > 1
-    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if in_blocks else f"HWI{1 if unit == DENSE_UNIT else 2}i{inner}"
-    if chain.dtype_of_filters != "int16":
-        return packed(f"O{order}", shape, logical="OIHW")
-    return packed(f"OB{order}", (*shape, 2), logical="OIHWB")
-
-
-def _unsigned(chain: Chain, pads_zeros: bool = False) -> Packing:
-    """Return the packing of elements as bytes without a sign."""
-    shift = {"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0)
-    return Packing("uint8", shift, pads_zeros)
-
-
-def _signed(chain: Chain, index: int, is_words: bool = False) -> Packing:
-    """Return the packing of elements as bytes with a sign; without one where their zero point is 0 then."""
-    unsigned = _unsigned(chain)
-    if not unsigned_zero(chain, index):
-        return Packing("uint8", unsigned.shift, True, is_words)
-    return Packing("int8", unsigned.shift - MADE_UNSIGNED, True, is_words)
-
 
 PIXELS_TAG = "NHWC"
 BLOCKS_TAG = "NHCW32c"
-ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int16": 2, "int32": 4}
 
 
 @lru_cache(REMEMBERED)
@@ -138,24 +77,26 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     output_unit = _output_unit(chain, k_split) if has_output_rows else 1
     halves = chain.dtype == "int16"
     wide = (
-        _blocks(_read_by_depthwise(chain, 0)) if _reads_blocks(chain, 0) else packed(PIXELS_TAG, _padded(extents[0])),
-        *(_rows(_read_by_depthwise(chain, tensor), some, halves) for tensor, some in enumerate(blocks, start=1)),
+        _blocks(_widest(chain, 0)) if _reads_blocks(chain, 0) else packed(PIXELS_TAG, _padded(extents[0])),
+        *(_rows(_widest(chain, tensor), some, halves) for tensor, some in enumerate(blocks, start=1)),
         _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
     )
-    lies = [Lies(layout, some * CHANNEL_BLOCK) for layout, some in zip(wide, (1, *blocks, output_unit), strict=True)]
-    is_hvx = [kernel == "hvx" for kernel in kernels]
-    lies = chosen_blocks(chain, lies, is_hvx, k_split)
-    forms = Forms(
+    units = (1, *blocks, output_unit)
+    rows = (*(1 for _ in chain.conv), 1 if has_output_rows else ROW_BLOCK)
+    lies = [
+        LayoutChoice(layout, some * CHANNEL_BLOCK, each) for layout, some, each in zip(wide, units, rows, strict=True)
+    ]
+    lies = chosen_blocks(chain, lies, [kernel == "hvx" for kernel in kernels], k_split)
+    plan = with_split(k_split)
+    convs = [RowConv(chain, index, lies[index], lies[index + 1], each, plan) for index, each in enumerate(kernels)]
+    return Forms(
         activations=tuple(each.layout for each in lies),
         output=output_layout(chain),
-        filters=(),
-        row_units=(*(1 for _ in chain.conv), 1 if has_output_rows else ROW_BLOCK),
+        filters=tuple(conv.filter[0] for conv in convs),
+        row_units=rows,
         channel_units=tuple(each.unit for each in lies),
-        packings=(),
+        packings=tuple(conv.filter[1] for conv in convs),
     )
-    filters = [rows_filter(chain, index, forms, k_split, each) for index, each in enumerate(is_hvx)]
-    layouts, packings = zip(*filters, strict=True)
-    return replace(forms, filters=layouts, packings=packings)
 
 
 def forms_of(chain: Chain, plan: Plan) -> Forms:
@@ -189,7 +130,7 @@ def _reads_blocks(chain: Chain, index: int) -> bool:
 def _narrowed(chain: Chain, index: int, k_split: int) -> int:
     """Blocks of channels that tiles of conv `index` narrow to one vector."""
     if chain.conv[index].groups > 1:
-        return gcd(blocks_of_tile(chain, index, k_split), VECTOR_BLOCKS)
+        return gcd(tile_of_groups(chain, index, k_split), VECTOR_BLOCKS)
     return narrowed_blocks(tensor_extents(chain)[index + 1].channel_blocks, k_split)
 
 
@@ -224,7 +165,7 @@ def _rows(extents: Extents, unit: int, halves: bool) -> Layout:
 def _blocks(extents: Extents) -> Layout:
     """An input whose blocks of 32 channels lie apart, in rows of whole words of 4 pixels: the order of `_rows`."""
     batch, rows, columns, channels = logical(extents)
-    return packed(BLOCKS_TAG, (batch, rows, ceil(columns / WORD_PIXELS) * WORD_PIXELS, channels), logical="NHWC")
+    return packed(BLOCKS_TAG, (batch, rows, ceil(columns / VECTOR_BLOCKS) * VECTOR_BLOCKS, channels), logical="NHWC")
 
 
 def _padded(extents: Extents) -> tuple[int, int, int, int]:
@@ -233,13 +174,10 @@ def _padded(extents: Extents) -> tuple[int, int, int, int]:
     return (batch, rows, columns, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
 
 
-def _read_by_depthwise(chain: Chain, tensor: int) -> Extents:
-    """The stored part of a tensor, as wide as the whole words that a depthwise conv reads from it."""
-    extents, conv = tensor_extents(chain)[tensor], chain.conv[tensor]
-    if not is_depthwise(chain, tensor):
-        return extents
-    first, end = tensor_extents(chain)[tensor + 1].valid_columns
-    return replace(extents, columns=max(extents.columns, columns_read(conv, first, end - first)))
+def _widest(chain: Chain, tensor: int) -> Extents:
+    """The stored part of a tensor, as wide as what forms load of it in blocks of 32 channels."""
+    extents = tensor_extents(chain)[tensor]
+    return replace(extents, columns=max(extents.columns, columns_read(chain, tensor, CHANNEL_BLOCK)))
 
 
 def _widened(extents: Extents, pixels: int) -> tuple[int, int, int, int]:

@@ -9,20 +9,49 @@ The window is summed once for each pixel of a step, the filter once per run. A d
 multiplies element by element and subtracts the zero points first.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, prod
 
-from hexconv.kernel.depthwise import BYTES, is_depthwise
-from hexconv.kernel.grouped import own_words_of
-from hexconv.kernel.tiles import WORD_CHANNELS
+from hexconv.kernel.channels import of_tiles
+from hexconv.kernel.cost import Cost, Parts
+from hexconv.kernel.depthwise import is_depthwise, of_channels
+from hexconv.kernel.form import Form, Memory, unsigned_packing
+from hexconv.kernel.forms import Packing
+from hexconv.kernel.grouped import Diagonal, diagonal_of, of_own_words, own_words_of
+from hexconv.kernel.row_conv import ELEMENT_BYTES, RowConv
+from hexconv.kernel.tiles import BYTES, WORD_CHANNELS
+from hexconv.layout import Layout
 from hexconv.spec import Chain
+from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import filter_cache, source_cache, target_cache
+from hexconv.spec.vectors import Array, whole_channels
 
 SCALAR_LANES = 8
 """Output channels whose sums are in registers together; a word of the source is loaded once for all of them."""
 assert CHANNEL_BLOCK % SCALAR_LANES == 0
 WORD_LANES = 2
 """Output channels in a doubleword of a packed filter."""
+SCALAR_PARTS = (
+    "word",
+    "scalar_run",
+    "product",
+    "tap_run",
+    "pixel",
+    "lane_group",
+    "element",
+    "scaled",
+    "scaled_even",
+    "held",
+    "looked_up",
+    "ragged",
+    "unsure",
+    "scalar_row",
+    "scalar_fill",
+)
+"""The parts of convs that no HVX kernel serves, so that scalar code computes them."""
 
 
 def sums_words(chain: Chain, index: int) -> bool:
@@ -119,3 +148,135 @@ def scalar_work(chain: Chain, index: int, inputs: int, planes: int, words: int, 
         source_elements=(groups + window_sums) * words * WORD_CHANNELS,
         filter_words=lanes // WORD_LANES * words if has_offsets(chain, index) else 0,
     )
+
+
+@dataclass(frozen=True)
+class ScalarForm(Form):
+    """Scalar code: words of 4 bytes, or single elements, of 8 output channels at a time.
+
+    A conv of 8 output channels or fewer has one group of lanes, and LLVM leaves out what only lanes without a channel
+    do. Where there are more groups, a loop over them computes all lanes, and the last channel is looked for in each.
+    """
+
+    name = "scalar"
+    kernel = "plain"
+    products_of_packet = None
+
+    @classmethod
+    def serves(cls, conv: RowConv) -> str:
+        """Serve all convs."""
+        return ""
+
+    @property
+    def filter_layout(self) -> tuple[Layout, Packing]:
+        """The filter as HVX would have it with channels as lanes, of bytes without a sign."""
+        chain, index = self.conv.chain, self.conv.index
+        unsigned = unsigned_packing(chain)
+        if is_depthwise(chain, index):
+            return of_channels(chain, index), unsigned
+        return of_own_words(chain, index) if own_words_of(chain, index) else of_tiles(self.conv), unsigned
+
+    def summed_weights(self, filter: Array) -> Array:
+        """Refuse: it sums weights as it runs."""
+        raise NotImplementedError("scalar code sums weights as it runs")
+
+    def scratch(self) -> Iterator[Memory]:
+        """The offset of each channel's sums."""
+        if has_offsets(self.conv.chain, self.conv.index):
+            yield Memory("offset", "offset", "int32", whole_channels(self.conv.spec.out_channels))
+
+    @property
+    def products(self) -> int:
+        """None of vectors."""
+        return 0
+
+    @property
+    def diagonal(self) -> Diagonal | None:
+        """The channels of the source that each output channel multiplies, where these differ; else None."""
+        return diagonal_of(self.conv.chain, self.conv.index)
+
+    @property
+    def inputs(self) -> int:
+        """The input channels that an output channel multiplies."""
+        return self.diagonal.channels if self.diagonal else self.conv.chain.filter_shapes[self.conv.index][1]
+
+    @property
+    def has_own_inputs(self) -> bool:
+        """Whether each group of output channels has input channels of its own, as many as it has outputs."""
+        return _has_own_inputs(self.conv.chain, self.conv.index)
+
+    @property
+    def sums_words(self) -> bool:
+        """Whether sums are made of words of 4 bytes, not of single elements."""
+        return sums_words(self.conv.chain, self.conv.index)
+
+    @cached_property
+    def work(self) -> ScalarWork:
+        """The work for one pixel, and for its filter once."""
+        conv, diagonal = self.conv, self.diagonal
+        planes = diagonal.width if diagonal else conv.plane.count
+        tiles = scalar_groups(conv.spec.out_channels) if diagonal else conv.channel_tiles
+        window_sums = tiles if conv.filter_zero else 0
+        return scalar_work(conv.chain, conv.index, self.inputs, planes, conv.filter_steps, window_sums)
+
+    @property
+    def reads_fringe(self) -> bool:
+        """Not where each channel is multiplied apart."""
+        return not is_depthwise(self.conv.chain, self.conv.index)
+
+    @property
+    def row_macs(self) -> int:
+        """For each pixel."""
+        return self.conv.columns * self.work.macs
+
+    @property
+    def once_macs(self) -> int:
+        """Those that sum the filter."""
+        return self.work.filter_macs
+
+    def packets(self) -> Cost:
+        """Count the parts of pixels, of their elements, and of the fringe."""
+        conv, work, pixels = self.conv, self.work, self.conv.columns
+        channels = whole_channels(conv.spec.out_channels)
+        words = work.words * _share_of_pairs(conv.spec.out_channels) + work.window_words
+        filled = (conv.target_columns - pixels) * channels + pixels * (channels - work.lanes)
+        row = Parts(scalar_row=1, scalar_fill=filled)
+        row.add(Parts(pixel=1, word=words, product=work.products, lane_group=work.lanes / SCALAR_LANES), pixels)
+        row["scalar_run" if self.sums_words else "tap_run"] = work.runs * pixels
+        row.add(self._elements(), pixels)
+        blank = Parts(scalar_row=1, scalar_fill=conv.target_columns * channels)
+        return Cost(row, blank, Parts(step=conv.channel_tiles), Parts(word=work.filter_words))
+
+    def _elements(self) -> Parts:
+        """Count the elements that the sums of a pixel become, by what each takes."""
+        conv, spec = self.conv, self.conv.spec
+        is_one_group = spec.out_channels <= SCALAR_LANES
+        there = spec.out_channels if is_one_group else self.work.lanes
+        is_ragged = not is_one_group and spec.out_channels % SCALAR_LANES > 0
+        parts = Parts(element=there, ragged=there * is_ragged, unsure=there * is_ragged * (conv.channel_tiles > 1))
+        if how := spec.requantize:
+            parts["scaled"] = there
+            parts["scaled_even"] = there * (how.rounding == "even")
+            parts["held"] = there * (how.clamp is not None)
+            parts["looked_up"] = there * (spec.activation == TABLE)
+        return parts
+
+    def traffic(self) -> Cost:
+        """Count all that it reads and writes."""
+        conv, work, cost = self.conv, self.work, Cost()
+        cost.row[source_cache(conv.number)] += conv.columns * work.source_elements * conv.source_bytes
+        cost.row[filter_cache(conv.number)] += conv.columns * work.weights * conv.filter_bytes
+        cost.once[filter_cache(conv.number)] += work.filter_macs
+        name, elements = target_cache(conv.number, len(conv.chain.conv)), conv.out_blocks * CHANNEL_BLOCK
+        for rows in (cost.row, cost.blank_row):
+            rows[name] += conv.target_columns * elements * ELEMENT_BYTES[conv.chain.output_dtype(conv.index)]
+        return cost
+
+
+def _share_of_pairs(channels: int) -> float:
+    """Return the share of the pairs of lanes that have a channel, where there is one group of lanes.
+
+    >>> [_share_of_pairs(channels) for channels in (1, 3, 8, 9)]
+    [0.25, 0.5, 1.0, 1.0]
+    """
+    return min(ceil(channels / WORD_LANES) * WORD_LANES / SCALAR_LANES, 1.0)

@@ -1,11 +1,13 @@
 """Cut a row of outputs into tiles of sums in registers, and say which of their channel blocks go together."""
 
+from functools import lru_cache
 from math import ceil, gcd
 
-from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.narrowing import MADE_UNSIGNED
+from hexconv.spec import Chain, Conv2d, Extents
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.narrowing import MADE_UNSIGNED, SATURATING, FixedPoint, narrowing_of
 
+BYTES = ("uint8", "int8")
 WORD_BYTES = 4
 WORD_CHANNELS = 4
 PAIR_BYTES = 8
@@ -27,6 +29,15 @@ FEW_TILES = 4
 """A row of this many tiles or fewer, of one block of channels, doesn't overlap its tiles."""
 SHORT_WORDS = 128
 """The most words of a window for which overlapping tiles pays: in longer ones their start and end hardly count."""
+PRODUCTS_OF_PACKET = 2
+ENDINGS_OF_PACKET = 2
+"""Instructions of the end of a tile that fit a packet: what is left out of them counts as it runs."""
+MOVED = 3
+"""Instructions that deal and store a vector of results."""
+EXCHANGED_PIXELS = 8
+"""Pixels whose channels an instruction exchanges where narrow blocks are made of whole ones."""
+TIES = 3
+"""Instructions that subtract one from sums half way above an even result."""
 
 
 def tile_blocks(k_split: int) -> int:
@@ -146,3 +157,61 @@ def splats_serve(row_bytes: int, filter_zero: int, sums_windows_ahead: bool) -> 
 def unsigned_zero(chain: Chain, index: int) -> int:
     """Return the zero point that the filter of conv `index` has as uint8."""
     return chain.conv[index].filter_zero_point + (MADE_UNSIGNED if chain.dtype_of_filters == "int8" else 0)
+
+
+def filled_columns(extents: Extents, pixels: int) -> list[int]:
+    """The columns at which vectors of the fringe are stored in a row in narrow blocks, of which `pixels` are a vector.
+
+    Stores of results cover whole vectors from the first logical column on. What else is stored is padding.
+
+    >>> filled_columns(Extents(1, 8, 70, 12, top=1, left=1, logical_rows=6, logical_columns=68), 32)
+    [0]
+    >>> filled_columns(Extents(1, 8, 100, 12, top=1, left=1, logical_rows=6, logical_columns=68), 32)
+    [0, 96]
+    """
+    first, end = extents.valid_columns
+    reached = first + ceil((end - first) / pixels) * pixels
+    return [at for at in range(0, extents.columns, pixels) if at < first or min(at + pixels, extents.columns) > reached]
+
+
+def packets_of_words(conv: Conv2d, dtype: str, columns: int, unit: int, steps: int) -> float:
+    """Estimate the packets of a row of outputs with 32 channels as lanes that multiply `steps` words under a window.
+
+    Two products fit a packet, or one of anything else.
+
+    Args:
+        conv: the conv.
+        dtype: the dtype of what it makes.
+        columns: the columns of a row of outputs.
+        unit: the channels that lie together in its target.
+        steps: words under a window.
+    """
+    blocks, ending = ceil(conv.out_channels / CHANNEL_BLOCK), ending_instructions(conv, dtype)
+    return columns * (blocks * (steps / PRODUCTS_OF_PACKET + ending) - _saved(conv, unit, blocks, ending))
+
+
+def _saved(conv: Conv2d, unit: int, blocks: int, ending: float) -> float:
+    """The packets that narrow blocks of the target save for each pixel.
+
+    Pixels share vectors of the last block's sums, where it fits a narrow one, and then vectors of results, which are
+    dealt and stored; an instruction puts two vectors into one. Of other blocks, one more exchanges the channels of 8
+    pixels.
+    """
+    if unit >= CHANNEL_BLOCK:
+        return 0.0
+    folds = conv.out_channels - (blocks - 1) * CHANNEL_BLOCK <= unit
+    left_out = (1 - unit / CHANNEL_BLOCK) * (ending + MOVED / VECTOR_BLOCKS - 1) if folds else 0.0
+    return left_out / ENDINGS_OF_PACKET - (blocks - folds) / EXCHANGED_PIXELS
+
+
+@lru_cache(REMEMBERED)
+def ending_instructions(conv: Conv2d, dtype: str) -> float:
+    """Instructions that narrow a vector of sums, with a fourth of those that narrow four to bytes, or that store it."""
+    if conv.requantize is None:
+        return 1
+    sequence, _offset = narrowing_of(conv.requantize, dtype)
+    if not isinstance(sequence, FixedPoint):
+        return 1 + TIES * (sequence.halves is not None)
+    is_even = sequence.has_halves
+    saturated = SATURATING * (sequence.saturates_at is not None)
+    return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None) + (sequence.lift > 0) + saturated

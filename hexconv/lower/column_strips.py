@@ -41,9 +41,10 @@ from tvm import s_tir, tirx
 from hexconv.compute.stored import Position, Stored
 from hexconv.compute.te import output_name
 from hexconv.kernel import Forms, has_bytes_apart, output_layout
+from hexconv.kernel.forms import RowUnit
 from hexconv.kernel.kept_columns import KeptRuns
 from hexconv.kernel.tiles import WORD_CHANNELS
-from hexconv.lower.conv_step import ConvStep, Kept, Made, Rows, in_ring
+from hexconv.lower.conv_step import ConvStep, Kept, Rows, in_ring
 from hexconv.lower.rings import KEPT
 from hexconv.lower.scalar_operands import FlatCache
 from hexconv.lower.step_calls import touch_kept
@@ -240,7 +241,7 @@ class KeptCopies:
     units: Sequence[int]
     first: Conv2d
     target: Extents
-    made_as: Made
+    made_as: RowUnit
     left_out: int = 0
 
     def before(self, step: ConvStep) -> list[tirx.Stmt]:

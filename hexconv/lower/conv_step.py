@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tvm import tirx
 
-from hexconv.kernel import Forms
+from hexconv.kernel.forms import RowUnit
 from hexconv.spec import Extents
 from hexconv.tir.statements import Block
 
@@ -131,30 +131,11 @@ class KernelConv(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Made:
-    """How the rows that a conv makes are counted.
-
-    Attributes:
-        unit: the rows of a slab: 8 where a cache lies in blocks of 8 rows, else 1.
-        rows: the rows that are made, those included that fill up the last block.
-    """
-
-    unit: int
-    rows: int
-
-    @classmethod
-    def of(cls, forms: Forms, tensor: int) -> "Made":
-        """Count the rows of a tensor."""
-        layout = forms.activations[tensor]
-        return cls(forms.row_units[tensor], layout.stored_extent("H"))
-
-
 def each_row(
     block: Block,
     step: ConvStep,
     target: Extents,
-    made_as: Made,
+    made_as: RowUnit,
     padding: Callable[[Block, tirx.Expr], None],
     made: Callable[[Block, tirx.Expr, tirx.Expr], None],
 ) -> None:

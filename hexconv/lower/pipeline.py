@@ -16,12 +16,13 @@ from hexconv.compute.te import output_name
 from hexconv.errors import Unsupported
 from hexconv.kernel import Forms, forms_of, input_layout, output_layout
 from hexconv.kernel.bands import RowBands, makes_anew, row_bands, turns
-from hexconv.kernel.depthwise import goes_down, is_depthwise
+from hexconv.kernel.forms import RowUnit
 from hexconv.kernel.kept_columns import KeptRuns, kept_runs, rows_left_out
+from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.lower import lowered
 from hexconv.lower.buffers import cache_name, drop_annotations, is_register, rename_loops
 from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_images, with_kept
-from hexconv.lower.conv_step import ConvStep, KernelConv, Made
+from hexconv.lower.conv_step import ConvStep, KernelConv
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.hexagon_target import LONG_LOOPS
@@ -166,10 +167,10 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
 
 def _filled(module: tvm.IRModule, case: Case, strips: Strips | None, copies: KeptCopies | None) -> tvm.IRModule:
     """Replace the step of every conv by what its kernel emits."""
-    chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
+    chain, forms = case.chain, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}
     made = _made(case)
-    convs = [IN_ROWS[choice.used](chain, index, forms, plan, arguments) for index, choice in enumerate(case.kernels)]
+    convs = [IN_ROWS[conv.kernel](conv, arguments) for conv in _convs(case)]
     edges = [strips and edges_of(strips, chain, index, forms) for index in range(len(convs))]
 
     def emitted(step: ConvStep) -> tirx.Stmt:
@@ -180,22 +181,24 @@ def _filled(module: tvm.IRModule, case: Case, strips: Strips | None, copies: Kep
     filled = fill(module, emitted)
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
     func = tirx.PrimFunc(_parameters(main, convs), with_memory(main.body, memory), attrs=main.attrs)
-    return tvm.IRModule({"main": func.with_attr(LONG_LOOPS, True) if _has_long_loops(case) else func})
+    return tvm.IRModule(
+        {"main": func.with_attr(LONG_LOOPS, True) if any(conv.form.goes_down for conv in _convs(case)) else func}
+    )
 
 
 def _kept_copies(case: Case, forms: Forms, strips: Strips, kept: Sequence[KeptRuns]) -> KeptCopies:
     """Collect what steps keep for the next strip."""
     chain, runs = case.chain, {each.tensor: each for each in kept}
-    target, made_as = tensor_extents(chain)[1], Made.of(forms, 1)
+    target, made_as = tensor_extents(chain)[1], RowUnit.of(forms, 1)
     stripe = row_bands(chain, case.settled).stripe_rows
     left_out = rows_left_out(chain.conv[1:], stripe)
     return KeptCopies(strips, runs, forms.channel_units, chain.conv[0], target, made_as, left_out)
 
 
-def _has_long_loops(case: Case) -> bool:
-    """Whether a conv has loops down the image, whose trips are long."""
-    chain, plan = case.chain, case.settled
-    return any(choice.used == "hvx" and goes_down(chain, plan, index) for index, choice in enumerate(case.kernels))
+def _convs(case: Case) -> list[RowConv]:
+    """The convs of a case as their kernels compute them."""
+    forms, kernels = forms_of(case.chain, case.settled), enumerate(case.kernels)
+    return [row_conv(case.chain, index, forms, case.settled, choice.used) for index, choice in kernels]
 
 
 def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:
@@ -218,7 +221,7 @@ def _made(case: Case) -> set[int]:
 
 def _copied(module: tvm.IRModule, case: Case, ranges: Mapping[tirx.Var, Range]) -> tvm.IRModule:
     """Let the copy engine copy, or the kernel itself, as the plan says."""
-    if is_depthwise(case.chain, 0):
+    if not _convs(case)[0].form.reads_fringe:
         module = without_fringe(module)
     if case.settled.buffering == "double":
         return start_copies(module, fill_by_vectors, ranges, has_alternatives=True)

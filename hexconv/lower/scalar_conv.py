@@ -13,12 +13,11 @@ from typing import Any
 from tvm import tirx
 
 from hexconv.compute.te import finished, first_channel
-from hexconv.kernel import Forms
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.scalar import SCALAR_LANES, scalar_channels
 from hexconv.lower.conv_step import ConvStep, each_row
 from hexconv.lower.scalar_operands import Arguments, ScalarInner, scalar_inner
 from hexconv.lower.scalar_sums import Pixel, Sums, Total, registers, stage_offsets, sum_products, sum_words, window_sum
-from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.tir.statements import Block, int32
 
@@ -57,9 +56,9 @@ class ScalarConv:
         return block.statement()
 
 
-def scalar_conv(chain: Chain, index: int, forms: Forms, plan: Plan, arguments: Arguments) -> ScalarConv:
-    """Prepare conv `index` (from 0) of a chain for scalar code."""
-    return ScalarConv(scalar_inner(chain, index, forms, plan.scope("filters"), arguments))
+def scalar_conv(conv: RowConv, arguments: Arguments) -> ScalarConv:
+    """Prepare a conv for scalar code."""
+    return ScalarConv(scalar_inner(conv, arguments))
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
 from hexconv.compute.te import Beside
-from hexconv.kernel import Forms, has_bytes_apart
-from hexconv.kernel.depthwise import is_depthwise
-from hexconv.kernel.grouped import Diagonal, diagonal_of, own_words_of, without_groups
-from hexconv.kernel.scalar import has_offsets, sums_words
+from hexconv.kernel.forms import RowUnit, has_bytes_apart
+from hexconv.kernel.grouped import Diagonal
+from hexconv.kernel.row_conv import RowConv
+from hexconv.kernel.scalar import ScalarForm
 from hexconv.layout import Layout
-from hexconv.lower.conv_step import ConvStep, Made, StepOperands, in_ring
-from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
+from hexconv.spec import Conv2d
 from hexconv.spec.names import numbered
 from hexconv.spec.vectors import UNCACHED, lookup_place, whole_channels
 
@@ -96,7 +96,7 @@ class ScalarInner:
     sums_words: bool
     is_signed: bool
     is_last: bool
-    made_as: Made
+    made_as: RowUnit
     source: Stored
     target: Stored
     filter: Layout
@@ -159,35 +159,37 @@ class ScalarInner:
         return found
 
 
-def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: Arguments) -> ScalarInner:
-    """Collect what scalar code knows of conv `index` (from 0) of a chain in a nest of rows."""
-    chain = without_groups(chain)
-    conv, is_last, diagonal = chain.conv[index], index == len(chain.conv) - 1, diagonal_of(chain, index)
-    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
-    offsets = tirx.decl_buffer(
-        (whole_channels(conv.out_channels),), "int32", numbered("offset", index + 1), scope=scope
-    )
+def scalar_inner(conv: RowConv, arguments: Arguments) -> ScalarInner:
+    """Collect what scalar code knows of a conv of a nest of rows."""
+    form, extents, index = conv.form, (conv.source, conv.target), conv.index
+    assert isinstance(form, ScalarForm)
+    source, target = (Stored(*each) for each in zip(extents, (conv.reads.layout, conv.makes.layout), strict=True))
+    scope = conv.plan.scope("filters")
+    scratch = [
+        tirx.decl_buffer((elements,), dtype, numbered(what, conv.number), scope=scope)
+        for what, _, dtype, elements in form.scratch()
+    ]
     return ScalarInner(
-        number=index + 1,
-        conv=conv,
-        has_own_inputs=is_depthwise(chain, index) or own_words_of(chain, index) is not None,
-        sums_words=sums_words(chain, index),
-        is_signed=chain.dtype == "int8",
-        is_last=is_last,
-        made_as=Made.of(forms, index + 1),
-        source=stored[index],
-        target=stored[index + 1],
-        filter=forms.filters[index],
-        in_channels=diagonal.channels if diagonal else chain.filter_shapes[index][1],
-        diagonal=diagonal,
-        in_zero=chain.output_zero_point(index),
-        filter_zero=conv.filter_zero_point + forms.packings[index].shift,
-        fringe=0 if is_last else chain.output_zero_point(index + 1),
-        dtype=chain.output_dtype(index),
-        sum_dtype=chain.sum_dtype(index),
-        channel_unit=forms.channel_units[index + 1],
-        beside=_beside(index + 1, arguments),
-        offsets=offsets if has_offsets(chain, index) else None,
+        number=conv.number,
+        conv=conv.spec,
+        has_own_inputs=form.has_own_inputs,
+        sums_words=form.sums_words,
+        is_signed=conv.is_signed,
+        is_last=conv.is_last,
+        made_as=conv.made_as,
+        source=source,
+        target=target,
+        filter=conv.filter[0],
+        in_channels=form.inputs,
+        diagonal=form.diagonal,
+        in_zero=conv.in_zero,
+        filter_zero=conv.filter_zero,
+        fringe=0 if conv.is_last else conv.chain.output_zero_point(conv.number),
+        dtype=conv.chain.output_dtype(index),
+        sum_dtype=conv.chain.sum_dtype(index),
+        channel_unit=conv.makes.unit,
+        beside=_beside(conv.number, arguments),
+        offsets=next(iter(scratch), None),
     )
 
 

@@ -29,6 +29,7 @@ from tvm import s_tir, tirx
 from tvm.ir import Call, TensorLoad
 
 from hexconv.kernel import Forms
+from hexconv.kernel.row_conv import RowConv
 from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
 from hexconv.lower.hvx import hvx_constants, hvx_conv
@@ -367,8 +368,8 @@ def _labelled(statement: tirx.Stmt, notes: Mapping[str, str]) -> tirx.Stmt:
     return tirx.For(tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, statement, annotations=dict(notes))
 
 
-Moved = Callable[[Chain, int, Forms, Plan, Mapping[str, tirx.Buffer]], KernelConv]
-"""From a chain, the index of a conv, layouts, plan and arguments to the conv as its kernel sees it."""
+Moved = Callable[[RowConv, Mapping[str, tirx.Buffer]], KernelConv]
+"""From a conv and arguments to the conv as its kernel emits it."""
 
 IN_ROWS: dict[Kernel, Moved] = {"hvx": hvx_conv, "plain": scalar_conv}
 

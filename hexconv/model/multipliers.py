@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.kernel.depthwise import BYTES
+from hexconv.kernel.tiles import BYTES
 from hexconv.model.conv_unit import Unit
 from hexconv.model.refused import Refused
 from hexconv.spec import Requantize

@@ -21,7 +21,8 @@ from hexconv.kernel import (
     input_layout,
     output_layout,
 )
-from hexconv.kernel.grouped import diagonal_of, without_groups
+from hexconv.kernel.form import without_groups
+from hexconv.kernel.grouped import diagonal_of
 from hexconv.layout import Layout
 from hexconv.lower.step_calls import LAID_OUT_BY
 from hexconv.run.fills import Fill, Fills, drawn_vectors, fills_of_run

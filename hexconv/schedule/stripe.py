@@ -40,7 +40,7 @@ from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
-from hexconv.kernel.grouped import without_groups
+from hexconv.kernel.form import without_groups
 from hexconv.layout import Layout
 from hexconv.schedule import primitives
 from hexconv.schedule.conv_blocks import ConvBlocks, Nest, Placed, all_conv_blocks, declare_reads, inner_axes, streaming

@@ -22,13 +22,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hexconv.analyze.caches import DTYPE_BYTES, PredictedCache
-from hexconv.analyze.conv_packets import Parts, Spent
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.nest_packets import input_parts, on_conv, on_filter, on_output
 from hexconv.analyze.row_footprint import footprint_of_filter, footprints_of_conv, footprints_of_input
 from hexconv.analyze.row_nest import PlannedRows, planned_rows
 from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
 from hexconv.kernel import output_layout
+from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.layout import Layout
 from hexconv.search.space import Space
@@ -260,9 +260,9 @@ def _caches(caches: Iterable[PredictedCache], planned: PlannedRows, tensor: int)
     return found
 
 
-def prices(spent: Spent, priced: Priced) -> list[float]:
+def prices(cost: Cost, priced: Priced) -> list[float]:
     """Price a row with elements, a row without, a step, what happens once, and rows that are made together."""
-    return [priced(parts) for parts in spent.parts]
+    return [priced(parts) for parts in cost.parts]
 
 
 @dataclass(frozen=True)

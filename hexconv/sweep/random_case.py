@@ -21,7 +21,7 @@ from math import prod
 from typing import Any, get_args
 
 from hexconv.analyze.block_nest import PlannedBlocks
-from hexconv.kernel.depthwise import BYTES
+from hexconv.kernel.tiles import BYTES
 from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
 from hexconv.spec.chain import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype

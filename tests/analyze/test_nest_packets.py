@@ -7,11 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hexconv.analyze.conv_packets import on_depthwise_tiles
 from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
 from hexconv.analyze.row_nest import planned_rows
 from hexconv.analyze.traffic import rows_touched
-from hexconv.kernel.depthwise import variants
+from hexconv.kernel.channels import ChannelForm
+from hexconv.kernel.depthwise import DepthwiseForm, variants
+from hexconv.kernel.pixels import PixelForm
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.random_case import drawn_plan
 from hexconv.sweep.random_chains import Scope
@@ -55,7 +56,8 @@ def test_tiles_of_a_depthwise_conv_are_those_of_its_own_columns(
     behind = Chain(input=(1, 9, columns, 40), dtype="uint8", conv=(first, depthwise))
     alone = Chain(input=behind.shapes[1], dtype="uint8", conv=(depthwise,))
     plan = Plan(kernel="hvx", order="h_outer")
-    parts = [on_depthwise_tiles(planned_rows(chain, plan), len(chain.conv) - 1) for chain in (behind, alone)]
+    forms = [planned_rows(chain, plan).convs[-1].form for chain in (behind, alone)]
+    parts = [form.row_parts() for form in forms if isinstance(form, DepthwiseForm)]
     assert dict(parts[0]) == dict(parts[1])
     assert any(parts[0].values())
 
@@ -67,7 +69,10 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
     planned = planned_rows(chain, plan)
     parts = nest_parts(planned)
     rows = [planned.logical_rows(index + 1) for index in range(len(chain.conv))]
-    again = sum(planned.begun_again(index) * rows[index] for index in range(len(chain.conv)))
+    forms = [conv.form for conv in planned.convs]
+    again = sum(
+        form.begun_again * of_conv for form, of_conv in zip(forms, rows, strict=True) if isinstance(form, ChannelForm)
+    )
     multiplied = sum(planned.instructions(index) for index in range(len(chain.conv))) - again
     packets = sum(parts[name] for name in (*(f"multiply{blocks}" for blocks in range(1, 5)), "of_pixels", "of_windows"))
     assert multiplied / 2 <= packets <= multiplied
@@ -176,11 +181,11 @@ def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
     """Dealt vectors and others are what a row of planes takes; scaling a sum takes 3 instructions."""
     conv = Conv2d(out_channels=channels, kernel=(1, taps), stride=(1, stride), requantize=replace(HOW, rounding="up"))
     planned = planned_rows(Chain(input=(1, 8, 140, inputs), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
-    lanes = planned.pixels(0)
-    assume(lanes)
-    assert lanes
+    form = planned.convs[0].form
+    assume(isinstance(form, PixelForm))
+    assert isinstance(form, PixelForm)
     parts = nest_parts(planned)
-    assert parts["dealt"] + parts["plane"] == 8 * planned.tiles(0).total() * lanes.planes.laid
+    assert parts["dealt"] + parts["plane"] == 8 * planned.convs[0].tiles.total() * form.planes.laid
     assert parts["lane_scale"] == 3 * parts["sum"]
     assert parts["lane_channel"] == parts["tile"] * channels
     assert not parts["scale"]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.analyze.conv_packets import SCALAR_PARTS
 from hexconv.analyze.nest_packets import nest_parts
 from hexconv.analyze.row_nest import planned_rows
+from hexconv.kernel.scalar import SCALAR_PARTS, ScalarForm
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.requantize import Rounding
 
@@ -27,14 +27,16 @@ def chain_of(channels: int, groups: int = 1, inputs: int = 16, how: Requantize =
 def test_parts_of_scalar_code_are_its_work(channels: int, k_split: int) -> None:
     planned = planned_rows(chain_of(channels), Plan(kernel="hvx", order="h_outer", k_split=k_split))
     assert planned.kernels == ("plain", "hvx")
-    parts, work, pixels = nest_parts(planned), planned.scalar(0), 12 * 13
+    form = planned.convs[0].form
+    assert isinstance(form, ScalarForm)
+    parts, work, pixels = nest_parts(planned), form.work, 12 * 13
     dead_pairs = (8 - channels) // 2 if channels < 8 else 0
     assert parts["word"] * 8 == pixels * 8 * (work.words * (4 - dead_pairs) / 4 + work.window_words) + work.filter_macs
     assert parts["scalar_run"] == pixels * work.runs
     assert parts["pixel"] == pixels
     assert parts["element"] == pixels * (channels if channels <= 8 else work.lanes)
     assert parts["lane_group"] * 8 == pixels * work.lanes
-    stored = planned.source_columns(1) * planned.stored_rows(1) * -(-channels // 32) * 32
+    stored = planned.convs[0].target_columns * planned.stored_rows(1) * -(-channels // 32) * 32
     assert parts["scalar_fill"] == stored - pixels * work.lanes
 
 

@@ -12,8 +12,9 @@ from hexconv.analyze import cache_usage, work_usage
 from hexconv.analyze.row_footprint import rows_footprints
 from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel import Forms, channel_blocks, forms_of
-from hexconv.kernel.channel_blocks import Lies, chosen_blocks
+from hexconv.kernel.channel_blocks import chosen_blocks
 from hexconv.kernel.forms import logical
+from hexconv.kernel.row_conv import LayoutChoice
 from hexconv.kernel.row_forms import rows_forms
 from hexconv.layout import packed
 from hexconv.lower import lower_case
@@ -178,14 +179,14 @@ def test_12_channels_take_12_and_no_planes() -> None:
     caches = {cache.name: cache for cache in rows_footprints(planned_rows(case.chain, case.settled))}
     assert caches["intermediate1"].shape[2:] == (3, 3, 32, 4)
     assert {"planes2", "planes3"}.isdisjoint(caches)
-    assert planned_rows(case.chain, case.settled).filter_vectors(1) == 3 * 3 * 3
+    assert planned_rows(case.chain, case.settled).convs[1].filter_vectors == 3 * 3 * 3
 
 
 def test_blocks_of_32_would_take_more_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     of_chain = chain(64, THREE, THREE, THREE)
 
     def row_bytes(forms: Forms) -> int:
-        return sum(Lies(layout, 0).row_bytes for layout in forms.activations[1:-1])
+        return sum(LayoutChoice(layout, 0).row_bytes for layout in forms.activations[1:-1])
 
     narrow = rows_forms(of_chain, 1, True, ("hvx",) * 3)
     rows_forms.cache_clear()
@@ -228,10 +229,10 @@ def test_blocks_are_those_of_the_fewest_packets_then_bytes(
     convs = [replace(THREE, out_channels=out, filter_zero_point=zero) for out in channels]
     one = chain(columns, *convs, channels=16)
     served = [True] * len(convs)
-    wide = [Lies(packed("NHCW4w32c", logical(extents), logical="NHWC"), 32) for extents in tensor_extents(one)]
+    wide = [LayoutChoice(packed("NHCW4w32c", logical(extents), logical="NHWC"), 32) for extents in tensor_extents(one)]
     ways = product(*[[each, *_narrower(one, tensor, each)] for tensor, each in enumerate(wide)])
 
-    def cost(lies: Sequence[Lies]) -> tuple[float, int]:
+    def cost(lies: Sequence[LayoutChoice]) -> tuple[float, int]:
         packets = 0.0
         for index, between in enumerate(pairwise(lies)):
             rows = tensor_extents(one)[index + 1].logical_rows
@@ -241,7 +242,7 @@ def test_blocks_are_those_of_the_fewest_packets_then_bytes(
     assert cost(chosen_blocks(one, wide, served, k_split)) == pytest.approx(min(map(cost, ways)))
 
 
-def _narrower(one: Chain, tensor: int, wide: Lies) -> list[Lies]:
+def _narrower(one: Chain, tensor: int, wide: LayoutChoice) -> list[LayoutChoice]:
     """The narrow blocks of an intermediate."""
     narrow = channel_blocks._narrow  # pyright: ignore[reportPrivateUsage]
     units = channel_blocks.NARROW_UNITS if 0 < tensor < len(one.conv) else ()

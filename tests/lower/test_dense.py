@@ -6,7 +6,8 @@ import pytest
 
 from hexconv.analyze import cache_usage, work_usage
 from hexconv.analyze.row_nest import planned_rows
-from hexconv.kernel.dense import DenseRows, tile_pixels
+from hexconv.kernel.dense import DenseForm, DenseRows, window_pixels
+from hexconv.kernel.pixels import PixelForm
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
@@ -59,7 +60,8 @@ CASES = {
 
 
 def dense(case: Case) -> DenseRows | None:
-    return planned_rows(case.chain, case.settled).dense(0)
+    form = planned_rows(case.chain, case.settled).convs[0].form
+    return form.row if isinstance(form, DenseForm) else None
 
 
 @pytest.mark.simulator
@@ -79,7 +81,7 @@ def test_results_sizes_and_work_are_what_they_should_be(name: str) -> None:
 def test_every_window_begins_at_a_doubleword_of_its_copy_and_is_copied_whole(channels: int, stride: int) -> None:
     conv = replace(FIRST, kernel=(3, 5), stride=(1, stride))
     case = Case("dense", chain(150, channels, conv), PLAN)
-    found = planned_rows(case.chain, case.settled).dense(0)
+    found = dense(case)
     assert found
     for window in range(found.columns):
         turn, copy = divmod(window, found.copies)
@@ -87,7 +89,7 @@ def test_every_window_begins_at_a_doubleword_of_its_copy_and_is_copied_whole(cha
         assert byte % 8 == 0
         assert found.left(copy) + byte == (found.first + window) * stride * channels
         assert byte + 5 * channels <= min(found.copied(copy) * 128, found.copy_bytes)
-    assert all(pixels % found.copies == 0 or found.copies % pixels == 0 for pixels in map(tile_pixels, range(1, 5)))
+    assert all(pixels % found.copies == 0 or found.copies % pixels == 0 for pixels in map(window_pixels, range(1, 5)))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_every_window_begins_at_a_doubleword_of_its_copy_and_is_copied_whole(cha
 def test_what_dense_rows_do_not_serve_has_pixels_as_lanes(changed: dict) -> None:
     case = Case("other", chain(150, 3, replace(FIRST, **changed)), PLAN)
     assert dense(case) is None
-    assert planned_rows(case.chain, case.settled).pixels(0)
+    assert isinstance(planned_rows(case.chain, case.settled).convs[0].form, PixelForm)
 
 
 @pytest.mark.simulator

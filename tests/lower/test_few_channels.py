@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze.row_nest import planned_rows
+from hexconv.kernel.channels import channel_form
 from hexconv.kernel.tiles import multiplied_words
 from hexconv.lower import lower_case
 from hexconv.run.count import count
@@ -41,7 +42,8 @@ def test_results_are_right_and_products_as_many_as_the_closed_form_says(
     assert run_case(case, lowered, Simulator(slots=False)).check.passed
     planned = planned_rows(case.chain, case.settled)
     # Narrow blocks have no pairs of words without a channel.
-    assert planned.makes_narrow(0) or planned.multiplied_vectors(1) < planned.filter_vectors(1)
+    first, second = planned.convs
+    assert first.units.is_narrow or channel_form(second).multiplied_steps < second.filter_steps
     assert count(lowered).macs == {f"conv{number}": planned.macs(number - 1) for number in (1, 2)}
 
 

@@ -14,8 +14,10 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 
 from hexconv.kernel import forms_of
+from hexconv.kernel.dense import DenseForm
 from hexconv.kernel.depthwise import moved_words, taps_of, variants
-from hexconv.kernel.lanes import dense_rows, pixel_lanes
+from hexconv.kernel.pixels import PixelForm
+from hexconv.kernel.row_conv import row_conv
 from hexconv.lower import lower_case
 from hexconv.lower.buffers import held_by, is_register
 from hexconv.lower.counting import PRODUCTS_OF_LANE, _intrinsic
@@ -191,10 +193,10 @@ def test_a_packed_filter_has_the_weights_in_the_order_of_loads(chain: Chain, k_s
         _check(bytes_of, conv, lambda row, step: [(0, row, step * 4 + byte) for byte in range(4)], weights)
         return
     assume(conv.groups == 1)
-    lanes = pixel_lanes(chain, 0, forms, case.settled.k_split)
-    dense = dense_rows(chain, 0, forms, case.settled.k_split)
-    assume(lanes or dense)
-    planes = (lanes or dense).planes  # pyright: ignore[reportOptionalMemberAccess]
+    form = row_conv(chain, 0, forms, case.settled).form
+    assume(isinstance(form, PixelForm | DenseForm))
+    assert isinstance(form, PixelForm | DenseForm)
+    planes = form.planes
 
     def of_step(row: int, step: int) -> list[tuple[int, int, int]]:
         group, read = divmod(step, len(planes.reads))

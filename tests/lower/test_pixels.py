@@ -6,7 +6,7 @@ import pytest
 
 from hexconv.analyze import work_usage
 from hexconv.analyze.row_nest import planned_rows
-from hexconv.kernel.pixels import PixelLanes
+from hexconv.kernel.pixels import PixelForm, PixelLanes
 from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
@@ -87,7 +87,8 @@ CASES = {
 
 
 def lanes(case: Case, index: int) -> PixelLanes | None:
-    return planned_rows(case.chain, case.settled).pixels(index)
+    form = planned_rows(case.chain, case.settled).convs[index].form
+    return form.row if isinstance(form, PixelForm) else None
 
 
 @pytest.mark.simulator

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import planned_work
 from hexconv.kernel.depthwise import columns_read, goes_down, taps_of, tile_uses
-from hexconv.kernel.grouped import without_groups
+from hexconv.kernel.form import without_groups
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

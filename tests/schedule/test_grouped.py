@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import conv_forms, planned_work
 from hexconv.analyze.planned import Planned
+from hexconv.kernel.channels import channel_form
+from hexconv.kernel.form import without_groups
 from hexconv.kernel.grouped import (
     Diagonal,
     OwnWords,
-    computed_filter,
     diagonal_of,
     own_words_of,
     spread_way,
-    without_groups,
 )
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
@@ -139,9 +139,9 @@ def test_zeros_between_groups_are_neither_stored_nor_multiplied() -> None:
     """8 groups of 16: 8 words of a tap instead of 32."""
     chain = of(conv(128, 8), channels=128, size=(56, 56))
     dense = replace(chain, conv=(replace(chain.conv[0], groups=1),))
-    assert computed_filter(chain, 0) == (128, 32, 3, 3)
     grouped, whole = (Planned.of(Case("any", each, ROLLED)).rows for each in (chain, dense))
-    windows = [rows.tiles(0).total() * 3 * rows.tile_row_bytes(0) // 128 * 56 for rows in (grouped, whole)]
+    convs = [rows.convs[0] for rows in (grouped, whole)]
+    windows = [conv.tiles.total() * 3 * channel_form(conv).tile_row_bytes // 128 * 56 for conv in convs]
     products = [rows.instructions(0) - summed for rows, summed in zip((grouped, whole), windows, strict=True)]
     assert products == [56 * 56 * 4 * 9 * 8, 56 * 56 * 4 * 9 * 32]
     caches = [{cache.name: cache.bytes for cache in rows_of(each)}["filter1_cache"] for each in (chain, dense)]

@@ -7,34 +7,24 @@ the planes of channels that a tile multiplies.
 
 from tvm import tirx
 
+from hexconv.kernel.channels import channel_form
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import VECTOR_BYTES
 from hexconv.lower.conv_step import Rows, in_ring
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.inner_conv import InnerConv
-from hexconv.spec.names import numbered
 from hexconv.tir.statements import Block, Number, int32
 
 HALVES = 64
 """int16 elements of a vector."""
 
 
-def split_of(conv: InnerConv, scope: str) -> tirx.Buffer | None:
-    """Allocate the memory for rows that a conv takes apart; None for a conv that takes none apart."""
-    if not conv.splits:
-        return None
-    size_bytes = conv.split_rows * _row_bytes(conv)
-    return tirx.decl_buffer(
-        (size_bytes,), "uint8", numbered("split", conv.number), scope=scope, data_alignment=VECTOR_BYTES
-    )
-
-
-def row_of_split(conv: InnerConv, row: Number) -> Number:
+def row_of_split(conv: RowConv, row: Number) -> Number:
     """Return the byte where a row lies after it was taken apart; the first row that the step reads is row 0."""
-    return tirx.floormod(row, int32(conv.split_rows)) * _row_bytes(conv)
+    return tirx.floormod(row, int32(conv.spec.reach[0])) * _row_bytes(conv)
 
 
 def split_rows(
-    block: Block, conv: InnerConv, source: Rows, apart: tirx.Buffer, top: tirx.Expr, is_first: tirx.Expr
+    block: Block, conv: RowConv, source: Rows, apart: tirx.Buffer, top: tirx.Expr, is_first: tirx.Expr
 ) -> None:
     """Take apart the rows that the windows of a row of outputs are the first to read.
 
@@ -46,7 +36,7 @@ def split_rows(
         top: the first row of the windows.
         is_first: whether no row of outputs came before: then all of them are new.
     """
-    reach = conv.split_rows
+    reach = conv.spec.reach[0]
     new = block.bind("new", tirx.Select(is_first, int32(reach), int32(min(reach, conv.spec.stride[0]))))
 
     def one(at: Block, index: tirx.Expr) -> None:
@@ -59,14 +49,14 @@ def split_rows(
             to = byte + number * conv.plane.bytes
             _split_plane(inner, size, source.buffer, element + number * size, apart, to)
 
-        at.loop("plane", conv.planes, plane)
+        at.loop("plane", channel_form(conv).planes, plane)
 
     block.loop("split", new, one)
 
 
-def _row_bytes(conv: InnerConv) -> int:
+def _row_bytes(conv: RowConv) -> int:
     """Count the bytes of a row that is taken apart."""
-    return conv.planes * conv.plane.bytes
+    return channel_form(conv).tile_row_bytes
 
 
 def _split_plane(block: Block, size: int, source: tirx.Buffer, first: Number, apart: tirx.Buffer, byte: Number) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from tvm import tirx
 
+from hexconv.kernel.row_conv import RowConv
 from hexconv.lower.conv_step import ConvStep, Rows, StepOperands, in_ring
+from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.byte_halves import row_of_split
-from hexconv.lower.hvx.inner_conv import InnerConv
 from hexconv.lower.hvx.narrow_sums import Lanes
 from hexconv.lower.hvx.parameters import Scratch
 from hexconv.lower.hvx.stores import Target, block_of_output
@@ -22,7 +23,7 @@ from hexconv.tir.statements import Block, Number, int32
 class Channels:
     """The blocks of output channels of a step that one tile computes."""
 
-    conv: InnerConv
+    conv: RowConv
     scratch: Scratch
     step: ConvStep
     first: tirx.Expr
@@ -34,6 +35,10 @@ class Channels:
         """The operands that the step multiplies."""
         assert self.step.operands, "a step that makes nothing but padding has no tiles"
         return self.step.operands
+
+
+EmitRow = Callable[[Block, Channels, tirx.Expr, tirx.Expr], None]
+"""Emits one row of outputs; the last argument says whether it is the first row of the step."""
 
 
 def source_of(channels: Channels) -> tirx.Buffer:
@@ -56,11 +61,9 @@ def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr],
 
 def rows_of_tile(channels: Channels) -> Rows:
     """Return the rows that tiles read, from the first plane on that they multiply."""
-    conv, source, first = channels.conv, channels.operands.source, channels.step.block
-    if conv.diagonal is None:
-        return source
-    ahead = conv.diagonal.first_plane(first + channels.first, tirx.min) - conv.diagonal.first_plane(first, tirx.min)
-    return replace(source, origin=source.origin + ahead * conv.plane_elements)
+    conv, source = channels.conv, channels.operands.source
+    ahead = conv.form.planes_ahead(channels.step.block, channels.first, tirx.min)
+    return source if ahead is None else replace(source, origin=source.origin + ahead * conv.plane_elements)
 
 
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
@@ -140,3 +143,22 @@ def _lanes(channels: Channels) -> Callable[[Block, int], Lanes] | None:
         return None
     first = channels.step.block + channels.first
     return lambda at, part: scales.lanes(at, (first + part) * CHANNEL_BLOCK)
+
+
+def counted(channels: Channels, index: tirx.Expr) -> tirx.Expr:
+    """Return the index of a loop around tiles, in a form that keeps LLVM from running out of registers.
+
+    LLVM carries an address of its own for each pixel of a tile from trip to trip. Tiles of one block of channels have
+    more such addresses than there are registers. For these tiles LLVM isn't told that the index counts up.
+    """
+    taps = channels.conv.spec.kernel[0] * channels.conv.spec.kernel[1]
+    return instructions.concealed(index) if channels.blocks == 1 and taps > 1 else index
+
+
+def emit_one_by_one(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr, emit: EmitRow) -> None:
+    """Emit `count` rows from row `first` of the step on, one after the other."""
+
+    def row(at: Block, index: tirx.Expr) -> None:
+        emit(at, channels, at.bind("y", counted(channels, index) + first), index == 0)
+
+    block.loop("y", count, row)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.dense import HALFWORD_BYTES, DenseRows, tile_pixels
+from hexconv.kernel.dense import HALFWORD_BYTES, DenseForm, DenseRows, window_pixels
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_BYTES
 from hexconv.lower.conv_step import Rows
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.channel_rows import Channels, filter_byte, initial_sums, target_of
+from hexconv.lower.hvx.channel_rows import Channels, emit_one_by_one, filter_byte, initial_sums, target_of
 from hexconv.lower.hvx.plane_rows import Planes, each_new_row
 from hexconv.lower.hvx.stores import Target, fill_columns, stores
 from hexconv.lower.hvx.tile_sums import Tile, put, results, trips, value_in
@@ -109,19 +109,25 @@ FEW_STEPS = 12
 """The most words of a window whose rows of taps are no loop."""
 
 
-def emit_dense_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
+def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
+    """Emit `count` rows of outputs from row `first` of the step on."""
+    emit_one_by_one(block, channels, first, count, _emit_row)
+
+
+def _emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
     """Emit one row of outputs; `is_first` says whether it is the first row of the step."""
-    conv, planes = channels.conv, channels.scratch.planes
-    assert planes
-    assert conv.dense
+    conv, form = channels.conv, channels.conv.form
+    assert isinstance(form, DenseForm)
+    dense = form.row
+    planes = Planes(conv, dense.planes, dense.row_bytes, channels.scratch.buffers["planes"])
     target = target_of(block, channels, y)
     fill_columns(block, target)
-    lay_dense_rows(block, planes, conv.dense, channels.operands.source, y * conv.spec.stride[0], is_first)
+    lay_dense_rows(block, planes, dense, channels.operands.source, y * conv.spec.stride[0], is_first)
     top = y * conv.spec.stride[0]
-    if conv.filter_zero:
-        sum_windows(block, planes, conv.dense, top)
-    row, first = _Row(channels, planes, conv.dense, target, top, tile_pixels(channels.blocks)), 0
-    for pixels, times in conv.dense.tiles(channels.blocks):
+    if form.sums_windows:
+        sum_windows(block, planes, dense, top)
+    row, first = _Row(channels, planes, dense, target, top, window_pixels(channels.blocks)), 0
+    for pixels, times in dense.tiles(channels.blocks):
         block.loop("x", times, lambda at, index, p=pixels, start=first: _tile(at, row, _number(at, index) + start, p))
         first += times
 

@@ -45,15 +45,16 @@ from hexconv.kernel.depthwise import (
     row_tiles,
     source_rows,
     taps_of,
+    tile_rows,
     tile_uses,
     turns_words,
     variants,
     words_of_row,
 )
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.channel_rows import Channels, filter_byte, initial_sums, row_of_source, source_of, target_of
-from hexconv.lower.hvx.inner_conv import InnerConv
 from hexconv.lower.hvx.stores import Target, columns_filled, fill_columns, stores
 from hexconv.lower.hvx.tile_sums import put, value_in
 from hexconv.spec import Conv2d
@@ -61,6 +62,41 @@ from hexconv.spec.narrowing import FixedPoint
 from hexconv.tir.statements import Block, Number, int32, vector_register
 
 PIXEL_BYTES = 32
+
+
+def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
+    """Emit `count` rows of outputs from row `first` of the step on: several together, or column by column."""
+    emit = _emit_columns if channels.conv.form.goes_down else _emit_rows_together
+    emit(block, channels, first, count)
+
+
+def _emit_rows_together(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
+    """Emit four rows together as often as that goes, then two together, then one."""
+    for rows in tile_rows(channels.conv.spec):
+        tiles = block.bind("tiles", tirx.floordiv(count, rows))
+
+        def together(at: Block, index: tirx.Expr, rows: int = rows, start: tirx.Expr = first) -> None:
+            _emit_some_rows(at, channels, at.bind("y", index * rows + start), rows)
+
+        block.loop("y", tiles, together)
+        first, count = block.bind("first", first + tiles * rows), block.bind("left", count - tiles * rows)
+
+
+def _emit_some_rows(block: Block, channels: Channels, y: tirx.Expr, count: int) -> None:
+    """Emit `count` neighbouring rows of a depthwise conv, whose tiles have one block of channels."""
+    conv, apart = channels.conv, channels.first * channels.conv.plane.bytes
+    targets = [target_of(block, channels, block.bind("y", y + output)) for output in range(count)]
+    for target in targets:
+        fill_columns(block, target)
+    rows = [
+        SourceRow(block.bind("row", row_of_source(block, channels, y, place) + apart), tuple(uses))
+        for place, uses in source_rows(conv.spec.kernel[0], conv.spec.stride[0], conv.spec.dilation[0], count).items()
+    ]
+    rows = in_order(conv, rows)
+    first = initial_sums(block, channels, int32(0), 1)(0, 0)
+    halves = channels.is_ragged and halved_blocks(conv.spec) > 0
+    filter, taps, source = channels.operands.filter, filter_byte(channels), source_of(channels)
+    _emit_together(block, Rows(conv, filter, taps, source, rows, first, targets, halves))
 
 
 class RowWords:
@@ -138,7 +174,7 @@ Taps = Mapping[tuple[int, Variant], tirx.Expr]
 """Vectors of taps by (row of taps, variant)."""
 
 
-def loaded_taps(block: Block, conv: InnerConv, filter: tirx.Var, byte: Number) -> Taps:
+def loaded_taps(block: Block, conv: RowConv, filter: tirx.Var, byte: Number) -> Taps:
     """Load all taps of 32 channels, which begin at byte `byte` of the filter cache."""
     spec, found = conv.spec, dict[tuple[int, Variant], tirx.Expr]()
     base, words_of_row = block.bind("of_block", byte), -(-spec.kernel[1] // WORD_PIXELS)
@@ -187,7 +223,7 @@ def twice(block: Block, taps: Taps) -> Taps:
 
 
 def add_product(
-    block: Block, conv: InnerConv, total: tirx.Expr, words: tirx.Expr, taps: tirx.Expr, variant: Variant
+    block: Block, conv: RowConv, total: tirx.Expr, words: tirx.Expr, taps: tirx.Expr, variant: Variant
 ) -> tirx.Expr:
     """Add to `total` the products of one word in every lane, corrected for the zero point of the filter."""
     signed = conv.filter_is_signed
@@ -235,7 +271,7 @@ class Rows:
         halves: whether two tiles share their vectors.
     """
 
-    conv: InnerConv
+    conv: RowConv
     filter: tirx.Var
     taps: Number
     source: tirx.Buffer
@@ -257,7 +293,7 @@ class Rows:
         return [[output for output, end in last.items() if end == place] for place in range(len(self.read))]
 
 
-def in_order(conv: InnerConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
+def in_order(conv: RowConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
     """Put rows of the source, which come from the top, in the order in which tiles read them.
 
     A tile that is narrowed row by row begins with the last row of its first outputs, then goes up: more outputs read
@@ -273,7 +309,7 @@ def in_order(conv: InnerConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
     return [*reversed(rows[:top]), *rows[top:]]
 
 
-def emit_rows(block: Block, rows: Rows) -> None:
+def _emit_together(block: Block, rows: Rows) -> None:
     """Emit all tiles of some rows of outputs; a tile has pixels of all of these rows."""
     held = loaded_taps(block, rows.conv, rows.filter, rows.taps) if holds_taps(rows.conv.spec) else None
     for tiles in row_tiles(rows.conv.columns, rows.halves):
@@ -380,7 +416,7 @@ class Column:
         return words_of_row(self.spec, self.tiles.pixels)
 
 
-def emit_columns(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
+def _emit_columns(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit `count` rows of a depthwise conv from row `first` on, whose tiles have one block of channels."""
 
     def fill(at: Block, index: tirx.Expr) -> None:

@@ -15,10 +15,19 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.grouped import TILE_PIXELS, spread_way
+from hexconv.kernel.grouped import TILE_PIXELS, GroupForm, spread_way
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import VECTOR_BLOCKS, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.channel_rows import Channels, filter_byte, initial_sums, source_of, source_row, target_of
+from hexconv.lower.hvx.channel_rows import (
+    Channels,
+    emit_one_by_one,
+    filter_byte,
+    initial_sums,
+    source_of,
+    source_row,
+    target_of,
+)
 from hexconv.lower.hvx.stores import Target, fill_columns, stores
 from hexconv.lower.hvx.tile_sums import Tile, put, results, start, value_in
 from hexconv.tir.statements import Block, int32, vector_register
@@ -37,13 +46,23 @@ class _Row:
     ways: Ways
 
 
-def emit_own_words_row(block: Block, channels: Channels, y: tirx.Expr, _is_first: tirx.Expr) -> None:
+def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
+    """Emit `count` rows of outputs of one block of channels, from row `first` of the step on."""
+    emit_one_by_one(block, channels, first, count, _emit_row)
+
+
+def _words(conv: RowConv) -> int:
+    """Count the words of a group."""
+    assert isinstance(conv.form, GroupForm)
+    return conv.form.own.words
+
+
+def _emit_row(block: Block, channels: Channels, y: tirx.Expr, _is_first: tirx.Expr) -> None:
     """Emit one row of outputs of one block of channels."""
     conv = channels.conv
-    assert conv.own_words
     target = target_of(block, channels, y)
     fill_columns(block, target)
-    words = conv.own_words.words
+    words = _words(conv)
     ways = [[_way(block, words, pixel, word) for word in range(words)] for pixel in range(VECTOR_BLOCKS)]
     row = _Row(channels, target, y, ways)
     whole, rest = divmod(conv.columns, TILE_PIXELS)
@@ -63,7 +82,6 @@ def _tile(block: Block, row: _Row, x: tirx.Expr, pixels: int) -> None:
     conv, channels = row.channels.conv, row.channels
     tile = Tile(conv, tuple((vector_register(block, f"{pixel}_0"),) for pixel in range(pixels)), ())
     start(block, tile, initial_sums(block, channels, x, pixels))
-    assert conv.own_words
     if conv.filter_steps <= FEW_VECTORS:
         for tap in range(conv.spec.kernel[0]):
             _add_row(block, row, tile, x, int32(tap))
@@ -76,12 +94,11 @@ def _tile(block: Block, row: _Row, x: tirx.Expr, pixels: int) -> None:
 def _add_row(block: Block, row: _Row, tile: Tile, x: tirx.Expr, tap: tirx.Expr) -> None:
     """Add the products of a row of taps."""
     conv, channels = tile.conv, row.channels
-    assert conv.own_words
     first, apart = conv.target.left * conv.spec.stride[1], channels.first * conv.plane.bytes
     base = source_row(channels, row.y)(block, tap) + apart + x * (conv.spec.stride[1] * conv.plane.pixel_bytes)
     weights = [
         [_weights(block, channels, tap, word, column) for column in range(conv.spec.kernel[1])]
-        for word in range(conv.own_words.words)
+        for word in range(_words(conv))
     ]
     uses: dict[int, list[tuple[int, int]]] = {}
     for pixel in range(tile.pixels):
@@ -105,7 +122,6 @@ def _add_row(block: Block, row: _Row, tile: Tile, x: tirx.Expr, tap: tirx.Expr) 
 def _weights(block: Block, channels: Channels, tap: tirx.Expr, word: int, column: int) -> tirx.Expr:
     """Load a vector of weights: 4 for each of 32 output channels."""
     conv = channels.conv
-    assert conv.own_words
-    step = (tap * conv.own_words.words + word) * conv.spec.kernel[1] + column
+    step = (tap * _words(conv) + word) * conv.spec.kernel[1] + column
     value = instructions.load(channels.operands.filter, filter_byte(channels) + step * VECTOR_BYTES)
     return block.bind("weights", value, instructions.VECTOR)

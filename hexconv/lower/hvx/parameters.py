@@ -29,15 +29,12 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import tirx
 
-from hexconv.kernel.tiles import WORD_CHANNELS
+from hexconv.kernel.row_conv import RowConv
+from hexconv.kernel.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.byte_halves import split_of
-from hexconv.lower.hvx.inner_conv import InnerConv
 from hexconv.lower.hvx.narrow_sums import Lanes
-from hexconv.lower.hvx.plane_rows import Planes, planes_of
-from hexconv.lower.hvx.windows import Windows, windows_of
+from hexconv.lower.hvx.windows import Windows
 from hexconv.lower.vtcm import SCOPE
-from hexconv.spec import Plan
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import bias_name, constant_cache, filter_name, numbered
@@ -54,7 +51,7 @@ UNSHIFTED = -64
 """A negative number of bits by which HVX shifts nothing: it reads the low six."""
 
 
-def laid_out(conv: InnerConv, given: Mapping[str, Array]) -> dict[str, Array]:
+def laid_out(conv: RowConv, given: Mapping[str, Array]) -> dict[str, Array]:
     """Return the constants of a conv, int32, by the names of their arguments.
 
     Args:
@@ -69,42 +66,18 @@ def laid_out(conv: InnerConv, given: Mapping[str, Array]) -> dict[str, Array]:
     return found
 
 
-def _offsets(conv: InnerConv, given: Mapping[str, Array]) -> Array:
+def _offsets(conv: RowConv, given: Mapping[str, Array]) -> Array:
     """Compute what the sums of each channel start from."""
     value = np.full(conv.out_blocks * CHANNEL_BLOCK, conv.offset, np.int64)
     if conv.spec.bias and not conv.adds_bias_last:
         value[: conv.spec.out_channels] += given[bias_name(conv.number)]
     if conv.in_zero:
-        value -= conv.in_zero * _weights(conv, given[filter_name(conv.number)].astype(np.int64))
+        weights = conv.form.summed_weights(given[filter_name(conv.number)].astype(np.int64))
+        value -= conv.in_zero * weights
     return _wrapped(value)
 
 
-def _weights(conv: InnerConv, filter: Array) -> Array:
-    """Sum each channel's weights as they are multiplied, less the zero points that tiles subtract for them."""
-    if conv.is_depthwise:
-        words = filter.reshape(conv.out_blocks, conv.spec.kernel[0], -1, CHANNEL_BLOCK, WORD_CHANNELS)
-        taps = words.transpose(0, 3, 1, 2, 4).reshape(conv.out_blocks * CHANNEL_BLOCK, conv.spec.kernel[0], -1)
-        return (taps[:, :, : conv.spec.kernel[1]] - conv.filter_zero).sum(axis=(1, 2))
-    if not conv.multiplies_source:
-        window = conv.spec.kernel[0] * conv.dense.window_bytes if conv.dense else 0
-        return _by_channel(conv, _by_words(conv, filter, 1).sum(axis=(1, 2, 5))) - window * conv.filter_zero
-    words = _by_words(conv, filter, conv.plane.words)
-    total = words[:, :, : conv.multiplied_words].sum(axis=(1, 2, 5))
-    summed = conv.filter_steps if conv.sums_windows_ahead else conv.multiplied_steps
-    return _by_channel(conv, total) - summed * WORD_CHANNELS * conv.filter_zero
-
-
-def _by_words(conv: InnerConv, filter: Array, words: int) -> Array:
-    """Split a packed filter: groups, runs of `words` words, words, blocks side by side, channels, bytes of a word."""
-    return filter.reshape(-1, conv.filter_steps // words, words, conv.side_by_side, CHANNEL_BLOCK, WORD_CHANNELS)
-
-
-def _by_channel(conv: InnerConv, total: Array) -> Array:
-    """Return sums of groups and blocks side by side as one sum for each channel."""
-    return total.reshape(-1)[: conv.out_blocks * CHANNEL_BLOCK]
-
-
-def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Array:
+def _scales(conv: RowConv, how: FixedPoint, given: Mapping[str, Array]) -> Array:
     """Return the values that narrowing has for each channel, one vector of the sequence after the other."""
     made: dict[str, Array] = {}
     if how.saturates_at is not None:
@@ -116,7 +89,7 @@ def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Arr
     return _wrapped(np.concatenate([_folded(conv, made[name]) for name in how.vectors]))
 
 
-def _factors(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> dict[str, Array]:
+def _factors(conv: RowConv, how: FixedPoint, given: Mapping[str, Array]) -> dict[str, Array]:
     """Return the multiplier of each channel, and what follows from it: shifts, masks, halves."""
     multiplier = given[numbered("multiplier", conv.number)].astype(np.int64)
     right = np.full_like(multiplier, how.shift) if how.shift is not None else -given[numbered("shift", conv.number)]
@@ -128,7 +101,7 @@ def _factors(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> di
     return made
 
 
-def _folded(conv: InnerConv, values: Array) -> Array:
+def _folded(conv: RowConv, values: Array) -> Array:
     """Repeat the values of the last block's channels as often as pixels share a vector of its sums."""
     lanes = CHANNEL_BLOCK // conv.units.folded
     last = values[-CHANNEL_BLOCK:]
@@ -214,24 +187,24 @@ class Constants:
         return tirx.Ramp(self.place(name, first), 1, CHANNEL_BLOCK)
 
 
-def offsets_of(conv: InnerConv, scope: str) -> Constants | None:
+def offsets_of(conv: RowConv, scope: str) -> Constants | None:
     """Declare the offset of each channel's sums; None where all channels have the same constant."""
     return _declared(conv, OFFSET, (OFFSET,), scope) if conv.has_offsets else None
 
 
-def scales_of(conv: InnerConv, scope: str) -> Constants | None:
+def scales_of(conv: RowConv, scope: str) -> Constants | None:
     """Declare what requantisation has for each channel; None where channels have nothing of their own."""
     how = conv.narrowing
     return _declared(conv, SCALES, how.vectors, scope) if isinstance(how, FixedPoint) and how.vectors else None
 
 
-def _declared(conv: InnerConv, what: str, names: tuple[str, ...], scope: str) -> Constants:
+def _declared(conv: RowConv, what: str, names: tuple[str, ...], scope: str) -> Constants:
     """Declare constants of every channel, and their cache where the filters' scope is VTCM."""
     channels = conv.out_blocks * CHANNEL_BLOCK
     elements, name = channels * len(names), numbered(what, conv.number)
     argument = tirx.decl_buffer((elements,), "int32", name, data_alignment=instructions.BYTES)
     cache = tirx.decl_buffer((elements,), "int32", constant_cache(name), scope=scope, data_alignment=instructions.BYTES)
-    return Constants(names, channels, argument, cache if scope == SCOPE and not conv.pixels else None)
+    return Constants(names, channels, argument, cache if scope == SCOPE and not conv.filter[1].is_words else None)
 
 
 WHOLE = tirx.Ramp(0, 1, instructions.WORDS)
@@ -243,27 +216,32 @@ class Scratch:
 
     Attributes:
         offsets: the offset of each channel's sums; None where all channels have the same constant.
-        windows: the sums of windows for the filter's zero point, where they are made before the tiles.
-        split: high and low bytes, apart, of some rows of an int16 source; None where they already lie apart.
         scales: the per-channel values of requantisation, if there are any.
-        planes: what tiles multiply where lanes are pixels; None where lanes are channels.
+        buffers: the scratch of its form, by what it holds.
         table: the argument that results are looked up in, if there is one.
     """
 
     offsets: Constants | None
-    windows: Windows | None
-    split: tirx.Buffer | None
     scales: Constants | None
-    planes: Planes | None
+    buffers: Mapping[str, tirx.Buffer]
     table: tirx.Buffer | None
+
+    @property
+    def windows(self) -> Windows | None:
+        """The sums of windows for the filter's zero point, where they are made before the tiles."""
+        return Windows(self.buffers["columns"], self.buffers["corrections"]) if "columns" in self.buffers else None
+
+    @property
+    def split(self) -> tirx.Buffer | None:
+        """High and low bytes, apart, of some rows of an int16 source; None where they already lie apart."""
+        return self.buffers.get("split")
 
     @property
     def memory(self) -> list[tirx.Buffer]:
         """The buffers to allocate."""
-        windows = [self.windows.columns, self.windows.corrections] if self.windows else []
         offsets, scales = (each.cache if each else None for each in (self.offsets, self.scales))
-        planes = self.planes.memory if self.planes else None
-        return [one for one in (offsets, self.split, scales, *windows, planes) if one is not None]
+        others = [buffer for what, buffer in self.buffers.items() if what != "split"]
+        return [one for one in (offsets, self.split, scales, *others) if one is not None]
 
     @property
     def constants(self) -> list[Constants]:
@@ -276,13 +254,18 @@ class Scratch:
         return [each for each in self.constants if each.cache is not None]
 
 
-def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan) -> Scratch:
+def scratch_of(conv: RowConv, arguments: Mapping[str, tirx.Buffer]) -> Scratch:
     """Say what scratch a conv needs beside its caches."""
-    scope = plan.scope("filters")
-    split = split_of(conv, plan.scope("input"))
+    plan = conv.plan
+    beside = plan.scope("intermediates")
     # Tiles load corrections word by word.
-    windows = windows_of(conv, "global" if plan.activations == "splats" else plan.scope("intermediates"))
-    planes = planes_of(conv, plan.scope("intermediates"))
-    table = arguments.get(numbered(TABLE, conv.number))
-    offsets, scales = offsets_of(conv, scope), scales_of(conv, scope)
-    return Scratch(offsets, windows, split, scales, planes, table)
+    windows = "global" if plan.activations == "splats" else beside
+    scopes = {"split": plan.scope("input"), "window": windows}
+    buffers = {
+        what: tirx.decl_buffer(
+            (elements,), dtype, numbered(what, conv.number), scope=scopes.get(role, beside), data_alignment=VECTOR_BYTES
+        )
+        for what, role, dtype, elements in conv.form.scratch()
+    }
+    scope, table = plan.scope("filters"), arguments.get(numbered(TABLE, conv.number))
+    return Scratch(offsets_of(conv, scope), scales_of(conv, scope), buffers, table)

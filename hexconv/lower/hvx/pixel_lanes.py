@@ -15,10 +15,10 @@ from math import ceil
 
 from tvm import tirx
 
-from hexconv.kernel.pixels import BLOCK_WORDS, PixelTile
+from hexconv.kernel.pixels import BLOCK_WORDS, PixelForm, PixelTile
 from hexconv.kernel.tiles import LANES, VECTOR_BYTES, WORD_BYTES, WORD_CHANNELS
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.channel_rows import Channels, filter_byte, row_of_source, target_of
+from hexconv.lower.hvx.channel_rows import Channels, emit_one_by_one, filter_byte, row_of_source, target_of
 from hexconv.lower.hvx.narrow_sums import Lanes, narrow_ready, ready_sums
 from hexconv.lower.hvx.plane_rows import Planes, lay_rows
 from hexconv.lower.hvx.stores import Target, as_codes, fill_columns, kept, store_vector
@@ -95,17 +95,22 @@ Sums = Sequence[Sequence[tirx.Buffer]]
 """The registers of sums: `[output channel][vector of pixels]`."""
 
 
-def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
+def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
+    """Emit `count` rows of outputs from row `first` of the step on."""
+    emit_one_by_one(block, channels, first, count, _emit_row)
+
+
+def _emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
     """Emit one row of outputs; `is_first` says whether it is the first row of the step."""
-    conv, planes = channels.conv, channels.scratch.planes
-    assert planes
+    conv, form = channels.conv, channels.conv.form
+    assert isinstance(form, PixelForm)
+    planes = Planes(conv, form.planes, form.planes.row_bytes, channels.scratch.buffers.get("planes"))
     target = target_of(block, channels, y)
     fill_columns(block, target)
     if not planes.layout.is_direct:
         lay_rows(block, planes, channels.operands.source, y * conv.spec.stride[0], is_first)
     start = 0
-    assert conv.pixels
-    for tile, times in conv.pixels.tiles:
+    for tile, times in form.row.tiles:
         row = _Row(channels, planes, target, y, tile)
         block.loop("x", times, lambda at, index, row=row, start=start: _tile(at, row, index * row.tile.pixels + start))
         start += times * tile.pixels

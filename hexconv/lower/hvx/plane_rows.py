@@ -13,36 +13,30 @@ from math import ceil
 
 from tvm import tirx
 
-from hexconv.kernel.dense import DenseRows
-from hexconv.kernel.pixels import PixelLanes
 from hexconv.kernel.planes import Merged, PixelPlanes
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import VECTOR_BYTES, WORD_BYTES
 from hexconv.lower.conv_step import Rows, in_ring
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.inner_conv import InnerConv
-from hexconv.spec.names import numbered
 from hexconv.tir.statements import Block, Number, int32
 
 
 @dataclass(frozen=True)
 class Planes:
-    """The scratch of a conv whose lanes are pixels, or that multiplies windows of dense rows.
+    """The scratch of a conv that multiplies rows which it lays out anew.
 
     Attributes:
         conv: the conv that multiplies the planes.
-        lanes: how the conv computes a row.
+        layout: how the planes lie in `memory`.
+        row_bytes: the bytes of a row there.
         memory: uint8, the planes of a window's rows; behind them one row before its words go on. None where the source
             is multiplied as it lies. Or the copies of a window's dense rows; behind them what sums windows.
     """
 
-    conv: InnerConv
-    lanes: PixelLanes | DenseRows
+    conv: RowConv
+    layout: PixelPlanes
+    row_bytes: int
     memory: tirx.Buffer | None
-
-    @property
-    def layout(self) -> PixelPlanes:
-        """How the planes lie in `memory`."""
-        return self.lanes.planes
 
     @property
     def laid(self) -> tirx.Buffer:
@@ -52,20 +46,7 @@ class Planes:
 
     def row(self, row: Number) -> Number:
         """Return the byte at which the planes of a row begin; rows are counted from the first that the step reads."""
-        of_row = self.lanes.row_bytes if isinstance(self.lanes, DenseRows) else self.layout.row_bytes
-        return tirx.floormod(row, int32(self.layout.rows)) * of_row
-
-
-def planes_of(conv: InnerConv, scope: str) -> Planes | None:
-    """Allocate the scratch of a conv whose lanes are pixels, or that multiplies dense rows; None for other convs."""
-    lanes = conv.pixels or conv.dense
-    if not lanes:
-        return None
-    size = lanes.planes.bytes if isinstance(lanes, PixelLanes) else lanes.bytes(conv.filter_zero != 0)
-    if not size:
-        return Planes(conv, lanes, None)
-    name = numbered("planes", conv.number)
-    return Planes(conv, lanes, tirx.decl_buffer((size,), "uint8", name, scope=scope, data_alignment=VECTOR_BYTES))
+        return tirx.floormod(row, int32(self.layout.rows)) * self.row_bytes
 
 
 def each_new_row(

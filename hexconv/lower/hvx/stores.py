@@ -8,10 +8,9 @@ from math import ceil
 import tvm
 from tvm import tirx
 
-from hexconv.kernel.channel_blocks import filled_columns
-from hexconv.kernel.tiles import VECTOR_BLOCKS
+from hexconv.kernel.row_conv import RowConv
+from hexconv.kernel.tiles import VECTOR_BLOCKS, filled_columns
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.inner_conv import InnerConv
 from hexconv.lower.hvx.narrow_sums import Lanes, deal_pixels, narrow, split, two_pixels
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.tir.statements import Block, Number, int32
@@ -34,7 +33,7 @@ class Target:
         table: the table that results are looked up in; None where there is none.
     """
 
-    conv: InnerConv
+    conv: RowConv
     buffer: tirx.Buffer
     pixel: Callable[[Number, Number], Number]
     blocks: int
@@ -79,7 +78,7 @@ def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
     return results if conv.makes_unsigned else instructions.flipped(results)
 
 
-def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int], together: int = CHANNEL_BLOCK) -> tirx.Expr:
+def kept(conv: RowConv, ordered: tirx.Expr, channels: Sequence[int], together: int = CHANNEL_BLOCK) -> tirx.Expr:
     """Keep the channels that exist, as many of each block of a vector as `channels` says, and fill in the fringe.
 
     A block has `together` channels.

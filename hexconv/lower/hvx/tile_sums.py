@@ -24,9 +24,10 @@ from math import prod
 
 from tvm import tirx
 
+from hexconv.kernel.channels import channel_form
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_BYTES
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.inner_conv import InnerConv
 from hexconv.tir.statements import Block, Number, int32, vector_register
 
 MOST_UNROLLED = 8
@@ -53,7 +54,7 @@ class Raising:
 class Tile:
     """The registers of a tile, `sums[pixel][block]`, and the sums of its windows where the filter has a zero point."""
 
-    conv: InnerConv
+    conv: RowConv
     sums: tuple[tuple[tirx.Buffer, ...], ...]
     windows: tuple[tirx.Buffer, ...]
 
@@ -68,7 +69,7 @@ class Tile:
         return len(self.sums)
 
 
-def allocate(block: Block, conv: InnerConv, pixels: int, blocks: int) -> Tile:
+def allocate(block: Block, conv: RowConv, pixels: int, blocks: int) -> Tile:
     """Allocate the registers of a tile."""
 
     def register(pixel: int, part: int) -> tirx.Buffer:
@@ -76,9 +77,7 @@ def allocate(block: Block, conv: InnerConv, pixels: int, blocks: int) -> Tile:
 
     sums = tuple(tuple(register(pixel, part) for part in range(blocks)) for pixel in range(pixels))
     windows = (
-        tuple(register(pixel, blocks) for pixel in range(pixels))
-        if conv.filter_zero and not conv.sums_windows_ahead
-        else ()
+        tuple(register(pixel, blocks) for pixel in range(pixels)) if channel_form(conv).sums_windows_inside else ()
     )
     return Tile(conv, sums, windows)
 
@@ -107,7 +106,7 @@ def corrected(tile: Tile) -> list[list[tirx.Expr]]:
     ]
 
 
-def _saturated(conv: InnerConv, total: tirx.Expr) -> tirx.Expr:
+def _saturated(conv: RowConv, total: tirx.Expr) -> tirx.Expr:
     """Hold a sum, with what narrowing needs added to it, within the limit at which sums saturate."""
     if conv.raised is None:
         return total
@@ -198,7 +197,7 @@ class Pass:
     sums_windows: bool = True
 
 
-def passes_of(conv: InnerConv) -> tuple[tuple[Pass, ...], ...]:
+def passes_of(conv: RowConv) -> tuple[tuple[Pass, ...], ...]:
     """Return the passes of a conv in groups; sums grow by 8 bits between groups, not between the passes of one."""
     low, filter_low = conv.plane.low_bytes, conv.filter_low_bytes
     if not low:
@@ -349,9 +348,9 @@ def _reduce_pass(
     block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, over: Pass, skip_pairs: int = 0
 ) -> None:
     """Emit one pass over all taps and channels."""
-    conv, plane = tile.conv, tile.conv.plane
-    taps_of_run = conv.spec.kernel[1] if conv.is_one_run else 1
-    runs, words = conv.spec.kernel[1] // taps_of_run, taps_of_run * conv.multiplied_words
+    conv, plane, form = tile.conv, tile.conv.plane, channel_form(tile.conv)
+    taps_of_run = conv.spec.kernel[1] if form.is_one_run else 1
+    runs, words = conv.spec.kernel[1] // taps_of_run, taps_of_run * form.multiplied_words
     here = replace(operands, filter_byte=operands.filter_byte + over.filter_byte)
 
     def add_run(at: Block, base: tirx.Expr, first: tirx.Expr, run: tirx.Expr) -> None:
@@ -375,16 +374,16 @@ def _reduce_pass(
 
     def add_plane(at: Block, row: tirx.Expr, tap: tirx.Expr, number: tirx.Expr) -> None:
         base = at.bind("base", row + left_byte + number * plane.bytes + over.source_byte)
-        first = (tap * conv.planes + number) * (plane.words * conv.spec.kernel[1])
-        add = add_splats if conv.splats else add_run
+        first = (tap * form.planes + number) * (plane.words * conv.spec.kernel[1])
+        add = add_splats if form.splats else add_run
         at.loop("tap", runs, lambda inner, run: add(inner, base, first, run))
 
     def add_row(at: Block, tap: tirx.Expr) -> None:
         row = operands.row(at, tap)
-        if conv.joins_planes:
+        if form.joins_planes:
             _add_joined(at, tile, here, over, row + left_byte + over.source_byte, tap, skip_pairs)
             return
-        at.loop("plane", conv.planes, lambda inner, number: add_plane(inner, row, tap, number))
+        at.loop("plane", form.planes, lambda inner, number: add_plane(inner, row, tap, number))
 
     block.loop("row", conv.spec.kernel[0], add_row)
 
@@ -399,8 +398,9 @@ def _add_joined(
     skip_pairs: int,
 ) -> None:
     """Emit a row of one tap over all planes: a run of pairs of words, some of which lie side by side in a plane."""
-    plane, of_plane = tile.conv.plane, tile.conv.multiplied_words * WORD_BYTES // PAIR_BYTES
-    pairs, base = tile.conv.planes * of_plane, block.bind("base", byte)
+    plane, form = tile.conv.plane, channel_form(tile.conv)
+    of_plane = form.multiplied_words * WORD_BYTES // PAIR_BYTES
+    pairs, base = form.planes * of_plane, block.bind("base", byte)
 
     def one(at: Block, index: tirx.Expr) -> None:
         number, inside = tirx.floordiv(index, int32(of_plane)), tirx.floormod(index, int32(of_plane))

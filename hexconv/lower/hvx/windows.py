@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.kernel.channels import channel_form
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.inner_conv import InnerConv
-from hexconv.spec.names import numbered
 from hexconv.tir.statements import Block, int32, vector_register
 
 PIXELS = instructions.WORDS
@@ -42,20 +42,7 @@ class Windows:
     corrections: tirx.Buffer
 
 
-def windows_of(conv: InnerConv, scope: str) -> Windows | None:
-    """Allocate the scratch of a conv whose windows are summed before its tiles; None for other convs."""
-    if not conv.sums_windows_ahead:
-        return None
-
-    def scratch(name: str, elements: int) -> tirx.Buffer:
-        return tirx.decl_buffer(
-            (elements,), "int32", numbered(name, conv.number), scope=scope, data_alignment=VECTOR_BYTES
-        )
-
-    return Windows(scratch("columns", conv.window_columns), scratch("corrections", conv.window_pixels))
-
-
-def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTaps, windows: Windows) -> None:
+def correct_row(block: Block, conv: RowConv, source: tirx.Buffer, row: RowOfTaps, windows: Windows) -> None:
     """Compute the corrections of one row of outputs; `row` returns the byte where a row of taps begins."""
     rows = [row(block, int32(tap)) for tap in range(conv.spec.kernel[0])]
     vectors = conv.plane.columns * conv.plane.pixel_bytes // VECTOR_BYTES
@@ -75,7 +62,11 @@ def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTa
         group(block, int32(whole), rest)
     first = conv.target.valid_columns[0] * conv.spec.stride[1]
     if conv.spec.stride[1] == 1:
-        block.loop("group", conv.window_pixels // PIXELS, lambda at, index: _vector(at, conv, windows, index, first))
+        block.loop(
+            "group",
+            channel_form(conv).window_pixels // PIXELS,
+            lambda at, index: _vector(at, conv, windows, index, first),
+        )
     else:
         block.loop("column", conv.columns, lambda at, column: _one(at, conv, windows, column, first))
 
@@ -92,7 +83,7 @@ class _Bytes:
         start: bytes from the start of a row to the first byte that is summed.
     """
 
-    conv: InnerConv
+    conv: RowConv
     source: tirx.Buffer
     rows: Sequence[tirx.Expr]
     is_signed: bool
@@ -130,12 +121,13 @@ def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr
         for part in range(parts):
             add(at, row, number, int32(part))
 
+    planes = channel_form(over.conv).planes
     for row in over.rows:
-        if over.conv.planes <= MOST_INLINE:
-            for number in range(over.conv.planes):
+        if planes <= MOST_INLINE:
+            for number in range(planes):
                 add_plane(block, row, int32(number))
         else:
-            block.loop("plane", over.conv.planes, lambda at, number, row=row: add_plane(at, row, number))
+            block.loop("plane", planes, lambda at, number, row=row: add_plane(at, row, number))
     return block.bind("dots", tirx.BufferLoad(register, [WHOLE]), instructions.VECTOR)
 
 
@@ -146,7 +138,7 @@ def _sum_of_four(is_signed: bool, total: tirx.Expr, loaded: tirx.Expr) -> tirx.E
     return instructions.dot4_add(total, loaded, int32(ONES))
 
 
-def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, first: int) -> None:
+def _vector(block: Block, conv: RowConv, windows: Windows, group: tirx.Expr, first: int) -> None:
     """Store the corrections of 32 windows of stride 1."""
     starts = [group * PIXELS + (first + tap * conv.spec.dilation[1]) for tap in range(conv.spec.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(start, 1, PIXELS)]) for start in starts]
@@ -154,14 +146,14 @@ def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, f
     block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * instructions.splat(_factor(conv)))
 
 
-def _one(block: Block, conv: InnerConv, windows: Windows, column: tirx.Expr, first: int) -> None:
+def _one(block: Block, conv: RowConv, windows: Windows, column: tirx.Expr, first: int) -> None:
     spec = conv.spec
     places = [column * spec.stride[1] + (first + tap * spec.dilation[1]) for tap in range(spec.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [place]) for place in places]
     block.store(windows.corrections, column, sum(taps[1:], start=taps[0]) * int32(_factor(conv)))
 
 
-def _factor(conv: InnerConv) -> int:
+def _factor(conv: RowConv) -> int:
     return -conv.filter_zero if conv.raised is None else 1
 
 
@@ -171,7 +163,7 @@ def splats(block: Block, windows: Windows, x: tirx.Expr, pixels: int) -> list[ti
 
 
 def splats_apart(
-    block: Block, conv: InnerConv, windows: Windows, x: tirx.Expr, pixels: int
+    block: Block, conv: RowConv, windows: Windows, x: tirx.Expr, pixels: int
 ) -> tuple[list[tirx.Expr], list[tirx.Expr]]:
     """Load the sums of the windows of a tile's pixels; return the corrections of sums of high and of low bytes."""
     words = [block.bind("window", word) for word in _loaded(windows, x, pixels)]
