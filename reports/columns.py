@@ -7,6 +7,7 @@ from reports import hvx
 from reports import model
 from reports import verify_networks
 from reports import networks
+from reports import operators
 from reports import wild
 from reports import qnn
 from reports import fits
@@ -93,6 +94,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "verify_networks.csv": ("make verify-networks", _of(verify_networks.Row)),
     "built_networks.csv": ("make build-networks", _of(built_networks.Row)),
     "called.csv": ("make call-libraries", _of(called.Row)),
+    "operators.csv": ("make operators", _of(operators.Row)),
     "wild.csv": ("make wild", _of(wild.Row)),
     "mutants.csv": ("make mutants", OF_MUTANTS),
 }

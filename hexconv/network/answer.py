@@ -63,7 +63,7 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
         tensors = step.weights
         made = reference(step.case.chain, seen[0], tensors.filters, tensors.biases, tensors.vectors)
         return made.astype(step.result.dtype)
-    return _stored(OPERATORS[step.operator](step, seen, constants), step.result)
+    return stored_as(OPERATORS[step.operator](step, seen, constants), step.result)
 
 
 def seen_by(step: Step, stored: Stored) -> list[Array]:
@@ -106,7 +106,7 @@ def _real(values: Array, operand: Operand) -> Array:
     return _steps(values, operand).astype(np.float32) * np.float32(operand.scale)
 
 
-def _stored(reals: Array, operand: Operand) -> Array:
+def stored_as(reals: Array, operand: Operand) -> Array:
     """Turn real numbers into the elements of a result: clamped, and as codes where it holds codes."""
     low, high = (np.float32(end) for end in (operand.low, operand.high))
     kept = np.clip(reals.astype(np.float32), low, high)
@@ -153,7 +153,7 @@ def _average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
     inside = np.ones((1, source.extents[1] + top + bottom, source.extents[2] + left + right, 1))
     own = window if not window.counts_padding else Window(window.kernel, window.stride, window.dilation, (0, 0, 0, 0))
     count = np.sum(_under(inside, own, step.result, 0), 0)
-    return _mean(total, source, count)
+    return mean_of(total, source, count)
 
 
 def _global_average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
@@ -161,10 +161,11 @@ def _global_average_pool(step: Operation, seen: list[Array], _: Stored) -> Array
     exact = _exact(seen[0], source)
     pixels = [exact[:, y, x] for y, x in product(range(exact.shape[1]), range(exact.shape[2]))]
     total = sum(pixels[1:], pixels[0])
-    return _mean(total[:, None, None], source, len(pixels))
+    return mean_of(total[:, None, None], source, len(pixels))
 
 
-def _mean(total: Array, source: Operand, count: Array | int) -> Array:
+def mean_of(total: Array, source: Operand, count: Array | int) -> Array:
+    """Divide exact sums of steps, or of floats, by how many there are; return real numbers, float32."""
     whole = total if source.is_float else total.astype(np.float64) * np.float64(np.float32(source.scale))
     return (whole / count).astype(np.float32)
 

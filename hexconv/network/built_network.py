@@ -9,7 +9,7 @@ from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefil
 from hexconv.model import import_model
 from hexconv.model.onnx_file import Shapes
 from hexconv.network.answer import answer
-from hexconv.network.compiled import Compiled
+from hexconv.network.compiled import Compiled, operators_object
 from hexconv.network.planned_model import plan, question_of
 from hexconv.network.program_steps import Program
 from hexconv.network.texts import PACKAGE, BuiltNetwork, ports_of, steps_of, texts_of
@@ -119,7 +119,10 @@ def write_compiled(
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
     contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
     contents[MACHINE] = machine_makefile(wanted.target, wanted.isa)
-    contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})
+    objects = {f"{chain.built.name}.o": chain.code for chain in compiled.chains}
+    if wanted.target == "hexagon":
+        objects["hexconv_hvx.o"] = operators_object(wanted.isa)
+    contents[ARCHIVE] = archived(objects)
     contents["network.weights.bin"] = compiled.weights.content
     contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}
     write_folder(folder, contents)

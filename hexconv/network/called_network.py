@@ -119,7 +119,7 @@ def network_object(folder: Path, built: BuiltNetwork) -> HexagonObject:
         ToolMissing: zig is not installed.
     """
     sources = [str(folder / name) for name in SOURCES]
-    flags = (f"-DNETWORK={built.name}", *sources, "-Wl,--whole-archive")
+    flags = (f"-DNETWORK={built.name}", f"-DTHREADS={built.threads}", *sources, "-Wl,--whole-archive")
     elf = joined(folder, folder / ARCHIVE, "network_entry.c", built.isa, *flags)
     return called(elf, built.isa, built.scratch_bytes, built.vtcm_bytes, built.threads)
 

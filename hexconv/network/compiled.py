@@ -8,10 +8,14 @@ Lite's planner, "greedy by size": Pisarchyk, Lee 2020, "Efficient memory managem
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
 
-from hexconv.build.built_chain import Parts, Weights, compiled_chain
+from hexconv.build.built_chain import Parts, Weights, c_files, compiled_chain
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
 from hexconv.network.program_steps import Program
+from hexconv.run.simulator.made_files import cached, content_key
+from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
 
 
@@ -153,3 +157,31 @@ def _read(program: Program, chains: Sequence[Parts]) -> Iterator[tuple[str, byte
         yield chain.built.name, chain.weights
     for name, array in program.constants.items():
         yield name, array.tobytes()
+
+
+_OPERATOR_FLAGS = (
+    *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize"),
+    *("-fno-stack-protector", "-fno-sanitize=all", "-ffreestanding", "-g0"),
+)
+
+
+def operators_object(isa: str) -> bytes:
+    """Compile the operators in HVX for an instruction set, or take them from the cache.
+
+    Raises:
+        ToolMissing: zig is not installed.
+        RunFailed: it doesn't compile.
+    """
+    folders = [resources.files("hexconv.network") / "operators", resources.files("hexconv.build") / "platform"]
+    texts = c_files("hexconv.network", "operators") | c_files("hexconv.build", "platform")
+    parts = (part for name in sorted(texts) for part in (name, texts[name]))
+    key = content_key(isa, zig_version(), *_OPERATOR_FLAGS, *parts)
+
+    def build(path: Path) -> None:
+        with resources.as_file(folders[0]) as operators, resources.as_file(folders[1]) as platform:
+            places = (f"-I{operators}", f"-I{platform}")
+            machine = f"-mcpu=hexagon{isa}+hvx{isa}+hvx_length128b"
+            flags = ("-target", ZIG_TARGET, machine, *_OPERATOR_FLAGS, *places)
+            zig("cc", *flags, "-c", str(operators / "hexconv_hvx.c"), "-o", str(path))
+
+    return cached("operators", key, build).read_bytes()

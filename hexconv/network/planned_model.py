@@ -11,6 +11,7 @@ from functools import cached_property
 
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
+from hexconv.network.integers import with_integers
 from hexconv.network.nodes import TABLE
 from hexconv.network.program import Member, Missing, Reading
 from hexconv.network.program_steps import Program
@@ -75,7 +76,7 @@ class PlannedModel:
         """What keeps the model from being a program: chains without a plan, else nodes that no operator computes."""
         return self._read[1]
 
-    @property
+    @cached_property
     def program(self) -> Program:
         """The steps of the whole network.
 
@@ -86,7 +87,7 @@ class PlannedModel:
         program, missing = self._read
         if program is None or missing:
             raise Unsupported(f"{self.imported.network.model}: {said_of(missing)}")
-        return program
+        return with_integers(program)
 
 
 def plan(imported: Imported, question: Question) -> PlannedModel:

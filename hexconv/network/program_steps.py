@@ -34,6 +34,7 @@ class Operand:
         zero_point: the code that stands for 0.
         low: the least real value that is stored; lower values are raised to it.
         high: the largest real value that is stored; higher values are lowered to it.
+        integers: of a result, the name of a constant with its integer form; empty if there is none.
     """
 
     buffer: str
@@ -44,6 +45,7 @@ class Operand:
     zero_point: int = 0
     low: float = -inf
     high: float = inf
+    integers: str = ""
 
     @property
     def bytes(self) -> int:

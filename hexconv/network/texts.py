@@ -197,7 +197,10 @@ def _fields(operand: Operand, places: Mapping[str, Code]) -> Code:
     """Return the fields of a `struct hexconv_tensor`, in its order."""
     layout, dtype = (Code("HEXCONV_{}").format(word.upper()) for word in (operand.layout, operand.dtype))
     low, high, scale = map(c_float, (operand.low, operand.high, operand.scale))
-    return _listed(places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high)
+    integers = places[operand.integers] if operand.integers else Code("NULL")
+    return _listed(
+        places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high, integers
+    )
 
 
 def _listed(*values: object) -> Code:

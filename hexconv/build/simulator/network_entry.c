@@ -1,4 +1,4 @@
-/* The function that the simulator's harness calls to run a built network. NETWORK is its name in C; the tensors are the input,
+/* The function that the simulator's harness calls to run a built network. NETWORK is its name in C, THREADS how many it has; the tensors are the input,
  * the weights and the output. */
 #include "simulator_platform.h"
 #include "network.h"
@@ -11,8 +11,9 @@ static void *given_vtcm;
 static void *kept_vtcm(void *user, size_t bytes) { return given_vtcm = vtcm(user, bytes); }
 
 int __tvm_ffi_main(void *self, TVMFFIAny *arguments, int32_t count, TVMFFIAny *result) {
-    const struct hexconv_operators operators = hexconv_plain_operators();
     struct hexconv_platform platform = simulator_platform;
+    const struct hexconv_workers workers = {&platform, THREADS};
+    const struct hexconv_operators operators = hexconv_hvx_operators(&workers);
     struct NAMED(NETWORK, _context) context;
     DLTensor *tensor[3];
     (void)self, (void)count, (void)result;

@@ -33,6 +33,7 @@ struct hexconv_tensor {
     float scale;
     int zero_point;
     float low, high; /* of a result: the least and the largest real that it may hold */
+    const void *integers; /* of a result: numbers that give the same codes in integers (hexconv_integers.h); or NULL */
 };
 
 struct hexconv_window {
@@ -102,6 +103,18 @@ struct hexconv_operators {
 
 /* All of them in plain C, one thread, no vectors: right, and not as fast as can be. `user` is NULL. */
 struct hexconv_operators hexconv_plain_operators(void);
+
+struct hexconv_platform;
+
+/* On how many threads operators run, and whose. */
+struct hexconv_workers {
+    const struct hexconv_platform *platform;
+    int threads;
+};
+
+/* The same in HVX wherever there are integers that give the same codes, and plain C for the rest, for Hexagon alone: it lies in
+ * libchains.a. `workers` has to stay where it is; with NULL all runs on the caller's thread. */
+struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *workers);
 
 /* Where element [n][y][x][c] of a tensor lies, in elements. */
 static inline size_t hexconv_offset(const struct hexconv_tensor *tensor, int n, int y, int x, int c) {

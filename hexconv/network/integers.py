@@ -1,0 +1,439 @@
+"""Integer forms of operators on 8-bit codes: multipliers, tables and thresholds, each proven against the definition.
+
+before:  add(a, b): float32 of both codes, their sum, a division, rounding half to even
+ after:  clamp((a * 1547420 + b * 1902797 - 446056384) >> 20), equal for all 65,536 pairs
+
+Pairs at which no multipliers give the code are mended one by one, where there are few. `hexconv_integers.h` says how
+each form lies in memory. Codes of int8 count from 0 on: their first bit is turned. What has no form is left to plain C.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from itertools import product
+from math import frexp, prod
+
+import numpy as np
+
+from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
+from hexconv.network.program_steps import BLOCKS, Constants, Operand, Operation, Program
+from hexconv.run.tensors import Array
+
+CODES = 256
+VECTOR_BYTES = 128
+HEADER_BYTES = 128
+"""Of a form whose arrays begin at a vector."""
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN = range(1, 9)
+"""The numbers of `enum hexconv_form`."""
+FREE = 1 << 60
+"""More than any sum of products."""
+
+
+def with_integers(program: Program) -> Program:
+    """Give each operation's result the name of a constant that holds its integer form, where it has one."""
+    constants, steps, names = dict(program.constants), [], dict[bytes, str]()
+    taken = {operand.buffer for step in program.steps for operand in (*step.sources, step.result)} | constants.keys()
+    for step in program.steps:
+        form = form_of(step, program.constants) if isinstance(step, Operation) else None
+        if form is not None:
+            name = names.setdefault(form, _free(f"integers:{len(names)}", taken))
+            constants[name] = np.frombuffer(form, np.uint8)
+            step = replace(step, result=replace(step.result, integers=name))
+        steps.append(step)
+    return replace(program, steps=tuple(steps), constants=constants)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return the name, or a longer one that no tensor has."""
+    return name if name not in taken else _free(f"{name}'", taken)
+
+
+def form_of(step: Operation, constants: Constants) -> bytes | None:
+    """Return the integer form of an operation as it lies in memory; None where it has none."""
+    maker = MAKERS.get(step.operator)
+    tensors = [*step.sources, step.result]
+    if maker is None or any(operand.layout == BLOCKS or operand.dtype not in EIGHT_BITS for operand in tensors):
+        return None
+    if not 2.0**-60 < step.result.scale < 2.0**60:
+        return None
+    return maker(step, constants)
+
+
+EIGHT_BITS = ("uint8", "int8", "float32")
+
+
+def is_codes(operand: Operand) -> bool:
+    """Whether the elements are codes of 8 bits."""
+    return operand.dtype in ("uint8", "int8")
+
+
+def turned_bit(operand: Operand) -> int:
+    """Return what turns codes to numbers from 0 on, or back: 0x80 for int8.
+
+    >>> hex(turned_bit(Operand("x", (1, 1, 1, 1), "int8")))
+    '0x80'
+    """
+    return 0x80 if operand.dtype == "int8" else 0
+
+
+def _all_codes(operand: Operand, flip: int = 0) -> Array:
+    """All codes in the order of their numbers from 0 on, or turned further by `flip`."""
+    return (np.arange(CODES, dtype=np.uint8) ^ np.uint8(turned_bit(operand) ^ flip)).view(operand.dtype)
+
+
+def _numbers(codes: Array, operand: Operand) -> Array:
+    """Codes as numbers from 0 on, int64."""
+    return (codes.view(np.uint8) ^ np.uint8(turned_bit(operand))).astype(np.int64)
+
+
+def _laid(table: Array) -> Array:
+    """Bytes of a table, last axis 256, in the order that vlut32 reads them."""
+    return np.swapaxes(table.reshape(*table.shape[:-1], 2, 2, 64), -1, -2).reshape(table.shape).astype(np.uint8)
+
+
+def _header(*numbers: int) -> bytes:
+    return np.array(numbers, np.int32).tobytes().ljust(HEADER_BYTES, b"\0")
+
+
+def _small(step: Operation, sources: tuple[Operand, ...], result: Operand, seen: list[Array]) -> Array:
+    """Compute an operation on other tensors than its own."""
+    other = replace(step, sources=sources, result=result)
+    return result_of(other, {source.buffer: array for source, array in zip(sources, seen, strict=True)}, {})
+
+
+def _grid(operand: Operand, extents: tuple[int, int, int, int], name: str) -> Operand:
+    return replace(operand, extents=extents, buffer=name, layout="NHWC")
+
+
+def table_form(codes: Array, result: Operand) -> bytes:
+    """The form of codes that are looked up by the code of a source, as a byte."""
+    made = codes.astype(result.dtype).view(np.uint8)
+    return _header(TABLE) + _laid(made).tobytes()
+
+
+def _every_byte(operand: Operand) -> Array:
+    return np.arange(CODES, dtype=np.uint8).view(operand.dtype)
+
+
+def _convert(step: Operation, _: Constants) -> bytes | None:
+    [source], result = step.sources, step.result
+    lies_alike = source.layout == result.layout or source.is_one_order
+    if is_codes(source) and not lies_alike:
+        return _moved(source, result)
+    if not lies_alike:
+        return None
+    if is_codes(source) and result.dtype != "int32":
+        at, to = (_grid(operand, (1, 1, 1, CODES), name) for operand, name in ((source, "source"), (result, "result")))
+        made = _small(step, (at,), to, [_every_byte(source).reshape(at.extents)]).reshape(-1)
+        if is_codes(result):
+            return table_form(made, result)
+        planes = made.astype(np.float32).view(np.uint8).reshape(CODES, 4).T
+        return _header(REALS) + _laid(planes).tobytes()
+    return _quantised(step) if source.is_float and is_codes(result) else None
+
+
+def _quantised(step: Operation) -> bytes:
+    """The form of codes of floats: a reciprocal of 31 bits, and the exponent from which on codes are the last ones."""
+    [source], result = step.sources, step.result
+    at, to = (_grid(operand, (1, 1, 1, 2), name) for operand, name in ((source, "source"), (result, "result")))
+    ends = np.array([-1, 1], np.float32).reshape(at.extents) * np.float32(result.scale) * SOFTEST
+    least, most = _numbers(_small(step, (at,), to, [ends]).reshape(-1), result)
+    scale = float(np.float32(result.scale))
+    part, exponent = frexp(1 / scale)  # 1 / scale is part * 2**exponent, part from 1/2 to 1
+    bits = 31 - exponent
+    reciprocal = min(round(part * 2**31), 2**31 - 1)
+    steps, most_exponent = (
+        part * 2.0**9,
+        127 + 9 - exponent,
+    )  # a number of this exponent is so many steps, or up to twice
+    if steps < 257:
+        most_exponent += 1
+    offset = ((_zero(result)) << 20) + (1 << 19)
+    numbers = (QUANTISED, reciprocal, 106 + bits, most_exponent, offset, turned_bit(result), least, most)
+    return _header(*map(int, numbers))
+
+
+def _zero(operand: Operand) -> int:
+    """The number from 0 on that stands for 0."""
+    return operand.zero_point + turned_bit(operand)
+
+
+def _moved(source: Operand, result: Operand) -> bytes | None:
+    same = (source.dtype, source.scale, source.zero_point) == (result.dtype, result.scale, result.zero_point)
+    if not same or result.low > -np.inf or result.high < np.inf:
+        return None
+    pixels, channels = source.extents[1] * source.extents[2], source.extents[3]
+    rows, columns = (pixels, channels) if result.layout == "NCHW" else (channels, pixels)
+    count = columns if columns < VECTOR_BYTES <= rows else min(rows, VECTOR_BYTES)
+    return _header(MOVED) + spread(count).tobytes() + gathered(count).tobytes()
+
+
+def _pixels(count: int) -> tuple[Array, Array]:
+    """Where the bytes of pixels of `count` lie in a vector: side by side, and each pixel at a power of two."""
+    power = 1 << (count - 1).bit_length()
+    pixel, byte = (each.reshape(-1) for each in np.divmod(np.arange(VECTOR_BYTES // power * count), count))
+    return pixel * count + byte, pixel * power + byte
+
+
+def spread(count: int) -> Array:
+    """The bytes that tell `vdelta` to move pixels of `count` bytes, side by side, to places at powers of two."""
+    side, apart = _pixels(count)
+    return _routed(side, apart, (64, 32, 16, 8, 4, 2, 1))
+
+
+def gathered(count: int) -> Array:
+    """The bytes that tell `vrdelta` the inverse of `spread`."""
+    side, apart = _pixels(count)
+    return _routed(apart, side, (1, 2, 4, 8, 16, 32, 64))
+
+
+def _routed(source: Array, target: Array, distances: tuple[int, ...]) -> Array:
+    """The control of a network of exchanges: at each distance, a byte takes over that bit of where it goes."""
+    control, at = np.zeros(VECTOR_BYTES, np.uint8), source.copy()
+    for distance in distances:
+        moved = (at & ~distance) | (target & distance)
+        assert len(np.unique(moved)) == len(moved), "two bytes meet"
+        control[moved[moved != at]] |= distance
+        at = moved
+    return control
+
+
+Ends = tuple[int, int]
+"""The least and the largest number that a result is held within, 0 and 255 where it may have all."""
+
+
+def _ends(codes: Array, result: Operand) -> Ends:
+    return int(codes.min()) if result.low > -np.inf else 0, int(codes.max()) if result.high < np.inf else CODES - 1
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The constants that make `(product + constant) >> shift` the wanted code; none where `low` is above `high`."""
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, codes: Array, products: Array, shift: int, ends: Ends, axis: int | None = None) -> "Interval":
+        """Look at all codes, or along one axis; the least and the largest code take any number beyond."""
+        least, most = ends
+        lows = np.where(codes > least, (codes << shift) - products, -FREE)
+        highs = np.where(codes < most, ((codes + 1) << shift) - 1 - products, FREE)
+        return cls(lows.max(axis), highs.min(axis))
+
+    @property
+    def middle(self) -> Array:
+        """A constant within, which is near 0 where one end is free."""
+        both = (self.low + self.high) // 2
+        return np.where(
+            self.low <= -FREE, np.minimum(self.high, 0), np.where(self.high >= FREE, np.maximum(self.low, 0), both)
+        )
+
+
+LAST_SHIFT = 7
+"""The most bits by which HVX shifts halves as it narrows them to bytes."""
+SUM_BITS, SUM_REACH, MENDED = 21, 2, 4
+"""Bits of a multiplier of a sum; how far beside the nearest ones it is looked for; pairs that may be mended."""
+
+
+def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[float, float]) -> bytes | None:
+    """Search multipliers for a table of 256 by 256 numbers from 0 on that rises along both axes."""
+    largest = max(slopes)
+    shift = min(SUM_BITS - frexp(largest)[1], 14 + LAST_SHIFT)
+    if shift < 14 or largest * 2**shift > 2**SUM_BITS - SUM_REACH - 1:
+        shift -= 1
+    if shift < 14:
+        return None
+    nearest = [round(slope * 2**shift) for slope in slopes]
+    ends = _ends(codes, step.result)
+    found = _multipliers(codes, nearest, shift, ends)
+    if found is None:
+        return None
+    one, other, constant, pairs = found
+    sign = turned_bit(step.result)
+    numbers = (SUM, one, other, constant, shift, *flips, sign, *ends, len(pairs))
+    return np.array(numbers, np.int32).tobytes() + pairs.astype(np.uint8).tobytes().ljust(4 * MENDED, b"\0")
+
+
+def _multipliers(codes: Array, nearest: list[int], shift: int, ends: Ends) -> tuple[int, int, int, Array] | None:
+    axis = np.arange(CODES, dtype=np.int64)
+    best: tuple[int, int, int, Array] | None = None
+    for apart in sorted(product(range(-SUM_REACH, SUM_REACH + 1), repeat=2), key=lambda both: sum(map(abs, both))):
+        one, other = (max(value + more, 0) for value, more in zip(nearest, apart, strict=True))
+        products = axis[:, None] * one + axis * other
+        interval = Interval.of(codes, products, shift, ends)
+        constant = int(interval.middle)
+        made = np.clip((products + constant) >> shift, *ends)
+        wrong = np.argwhere(made != codes)
+        pairs = np.column_stack([wrong, codes[tuple(wrong.T)], np.zeros(len(wrong), np.int64)])
+        if best is None or len(pairs) < len(best[3]):
+            best = one, other, constant, pairs
+        if not len(wrong):
+            break
+    return best if best and len(best[3]) <= MENDED else None
+
+
+NUMBER_BITS, NUMBER_REACH = 24, 40
+"""Bits of a multiplier of a channel; how far beside the nearest one it is looked for."""
+
+
+def _scaled(form: int, codes: Array, slopes: Array, source: Operand, result: Operand) -> bytes | None:
+    """Search a multiplier and a constant for each row of numbers from 0 on, [rows, 256] over codes of the source."""
+    falls = slopes < 0
+    codes, sizes = np.where(falls[:, None], codes[:, ::-1], codes), np.abs(slopes)
+    shift = min(NUMBER_BITS - frexp(float(sizes.max()))[1], 16 + LAST_SHIFT)
+    if sizes.max() * 2**shift > 2**NUMBER_BITS - NUMBER_REACH - 1:
+        shift -= 1
+    if shift < 16:
+        return None
+    ends = _ends(codes, result)
+    found = _numbers_of_rows(codes, np.round(sizes * 2.0**shift).astype(np.int64), shift, ends)
+    if found is None:
+        return None
+    multipliers, constants = found
+    top = constants >> 16
+    if np.abs(top).max() > 0xFFFF:
+        return None
+    flips = np.where(falls, 0xFF, 0) ^ turned_bit(source)
+    limbs = [multipliers, multipliers >> 8, multipliers >> 16, constants, constants >> 8]
+    added = [byte for part in (np.maximum(top, 0), np.maximum(-top, 0)) for byte in (part, part >> 8)]
+    planes = np.stack([*limbs, *added, flips]) & 0xFF
+    ordered = _laid(planes) if form == GATED else planes.astype(np.uint8)
+    return _header(form, shift, turned_bit(result), *ends, codes.shape[0]) + ordered.tobytes()
+
+
+def _numbers_of_rows(codes: Array, nearest: Array, shift: int, ends: Ends) -> tuple[Array, Array] | None:
+    axis, (multipliers, constants) = np.arange(CODES, dtype=np.int64), (nearest.copy(), np.zeros_like(nearest))
+    left = np.arange(len(nearest))
+    for apart in sorted(range(-NUMBER_REACH, NUMBER_REACH + 1), key=abs):
+        tried = np.maximum(nearest[left] + apart, 0)
+        interval = Interval.of(codes[left], axis * tried[:, None], shift, ends, axis=1)
+        holds = interval.low <= interval.high
+        multipliers[left[holds]] = tried[holds]
+        constants[left[holds]] = interval.middle[holds]
+        left = left[~holds]
+        if not len(left):
+            return multipliers, constants
+    return None
+
+
+def _of_two(step: Operation, constants: Constants) -> bytes | None:
+    """Sums and products: of two tensors, or of one and a number, or a number for each channel."""
+    result = step.result
+    at = next((at for at, source in enumerate(step.sources) if source.extents == result.extents), None)
+    if at is None or not is_codes(step.sources[at]) or not is_codes(result):
+        return None
+    other = step.sources[1 - at]
+    if other.extents == result.extents and is_codes(other) and other.buffer not in constants:
+        return _of_two_tensors(step)
+    if other.extents[1:3] != (1, 1) or other.extents[3] not in (1, result.extents[3]):
+        return None
+    if other.buffer in constants:
+        return _of_constant(step, at, constants[other.buffer]) if other.extents[0] == 1 else None
+    if not is_codes(other) or other.extents[3] != result.extents[3]:
+        return None
+    codes, slopes = _rows(step, at, _every_byte(other))
+    return _scaled(GATED, codes, slopes, step.sources[at], result)
+
+
+def _of_constant(step: Operation, at: int, values: Array) -> bytes | None:
+    source, result = step.sources[at], step.result
+    codes, slopes = _rows(step, at, values.reshape(-1))
+    if values.size == 1:
+        by_byte = codes[0][np.arange(CODES) ^ turned_bit(source)] ^ turned_bit(result)
+        return _header(TABLE) + _laid(by_byte).tobytes()
+    return _scaled(CHANNELS, codes, slopes, source, result)
+
+
+def _rows(step: Operation, at: int, values: Array) -> tuple[Array, Array]:
+    """For each value of the other operand, the result of each code as numbers from 0 on, and its slope in codes."""
+    source, other, result = step.sources[at], step.sources[1 - at], step.result
+    one = _grid(source, (1, 1, CODES, 1), "one")
+    many = _grid(other, (1, 1, 1, values.size), "many")
+    made = _grid(result, (1, 1, CODES, values.size), "made")
+    operands = [(one, _all_codes(source).reshape(one.extents)), (many, values.reshape(many.extents))]
+    ordered = operands if at == 0 else operands[::-1]
+    changed = replace(step, sources=tuple(operand for operand, _ in ordered), result=made)
+    reals = OPERATORS[step.operator](changed, [array for _, array in ordered], {})[0, 0]
+    codes = _numbers(stored_as(reals, made), result).T
+    slopes = (reals[-1].astype(np.float64) - reals[0]) / (CODES - 1) / float(np.float32(result.scale))
+    return codes, slopes
+
+
+def _of_two_tensors(step: Operation) -> bytes | None:
+    if step.operator not in SIGNS:
+        return None
+    one, other = step.sources
+    signs = SIGNS[step.operator]
+    flips = [turned_bit(source) ^ (0xFF if sign < 0 else 0) for source, sign in zip(step.sources, signs, strict=True)]
+    first, second = _grid(one, (1, 1, CODES, 1), "one"), _grid(other, (1, 1, 1, CODES), "other")
+    seen = [
+        _all_codes(source, 0xFF if sign < 0 else 0).reshape(operand.extents)
+        for source, sign, operand in zip(step.sources, signs, (first, second), strict=True)
+    ]
+    made = _small(step, (first, second), _grid(step.result, (1, 1, CODES, CODES), "made"), seen)
+    codes = _numbers(made.reshape(CODES, CODES), step.result)
+    scale = float(np.float32(step.result.scale))
+    slopes = [float(np.float32(source.scale)) / scale for source in step.sources]
+    return _sum(step, codes, (flips[0], flips[1]), (slopes[0], slopes[1]))
+
+
+SIGNS = {"add": (1, 1), "subtract": (1, -1)}
+"""How a result rises with each operand."""
+
+
+def _max_pool(step: Operation, constants: Constants) -> bytes | None:
+    """The table of codes, as of a conversion: a larger code stands for a larger number."""
+    [source] = step.sources
+    if not is_codes(source) or not is_codes(step.result):
+        return None
+    at = replace(source, extents=(1, 1, 1, 1), layout="NHWC")
+    return _convert(
+        replace(step, operator="convert", sources=(at,), result=replace(step.result, layout="NHWC")), constants
+    )
+
+
+def _global_average_pool(step: Operation, _: Constants) -> bytes | None:
+    [source], result = step.sources, step.result
+    count = prod(source.extents[1:3])
+    if not is_codes(source) or not is_codes(result) or count * (CODES - 1) >= 2**31:
+        return None
+    return mean_form(source, result, count)
+
+
+def mean_form(source: Operand, result: Operand, count: int) -> bytes:
+    """The form of means of `count` codes: the least sum for each code, found by bisection over the definition."""
+    whole = count * (CODES - 1)
+
+    def codes_of(sums: Array) -> Array:
+        total = sums - count * _zero(source)
+        return _numbers(stored_as(mean_of(total, source, count), result), result)
+
+    wanted = np.arange(CODES)
+    low, high = (
+        np.full(CODES, -1, np.int64),
+        np.full(CODES, whole + 1, np.int64),
+    )  # codes of `low` are less, of `high` not
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        reaches = (codes_of(np.clip(middle, 0, whole)) >= wanted) & (middle >= 0)
+        low, high = np.where(reaches, low, middle), np.where(reaches, middle, high)
+    thresholds = np.append(np.where(high > whole, 2**31 - 1, high), 2**31 - 1)
+    thresholds[0] = -(2**31)
+    slope = float(np.float32(source.scale)) / float(np.float32(result.scale)) / count
+    shift = min(30 - frexp(slope)[1], 40)
+    multiplier = round(slope * 2.0**shift)
+    constant = ((2 * _zero(result) + 1) << shift >> 1) - count * _zero(source) * multiplier
+    if shift < 1 or multiplier >= 2**31:
+        shift, multiplier, constant = 1, 0, 0
+    numbers = (MEAN, shift, turned_bit(source), turned_bit(result), multiplier, 0)
+    return np.array(numbers, np.int32).tobytes() + np.int64(constant).tobytes() + thresholds.astype(np.int32).tobytes()
+
+
+MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
+    "convert": _convert,
+    "add": _of_two,
+    "multiply": _of_two,
+    "max_pool": _max_pool,
+    "global_average_pool": _global_average_pool,
+}
+"""By the name of an operator, the function that makes its integer form."""

@@ -1,0 +1,713 @@
+/* The operators of hexconv_operators.h in HVX, for codes of 8 bits with integers that give the same; all others in plain C.
+ *
+ * Codes of int8 are numbers from 0 on where their first bit is turned. A work is split into units: vectors of a tensor as it
+ * lies, rows, or channels. Rows are written from left to right with whole vectors, and what a vector has behind its pixel is
+ * written over by the next one; the last ones of a part are written in part.
+ */
+#include "hexconv_vectors.h"
+
+#include <float.h>
+
+static const struct hexconv_operators *plain(void) {
+    static struct hexconv_operators operators;
+    if (operators.add == NULL) operators = hexconv_plain_operators();
+    return &operators;
+}
+
+static int form_of(Tensor result) { return result->integers == NULL ? 0 : *(const int32_t *)result->integers; }
+
+static int is_aligned(const void *data) { return (uintptr_t)data % VECTOR == 0; }
+
+static int lies_in_nhwc(Tensor tensor) {
+    return has_bytes(tensor) && (tensor->layout == HEXCONV_NHWC || tensor->c == 1 || tensor->h * tensor->w == 1);
+}
+
+/* Vectors of tensors that lie alike are looked up, or made from two others. */
+struct vectors {
+    struct span one, other, result;
+    const void *form;
+};
+
+ALWAYS V vector_at(struct span of, size_t number) {
+    const uint8_t *const from = of.begin + number * VECTOR;
+    return load_some(of, from, (size_t)(of.end - from));
+}
+
+ALWAYS void put_at(struct span of, size_t number, V vector) {
+    uint8_t *const to = of.begin + number * VECTOR;
+    if (to + VECTOR <= of.end) put(to, vector);
+    else put_some(to, vector, (size_t)(of.end - to));
+}
+
+/* The vectors of a part that are whole, and lie at aligned addresses in all three. */
+ALWAYS size_t aligned_end(const struct vectors *work, size_t first, size_t end) {
+    if (!is_aligned(work->one.begin) || !is_aligned(work->other.begin) || !is_aligned(work->result.begin)) return first;
+    return least_of(end, (size_t)(work->result.end - work->result.begin) / VECTOR);
+}
+
+/* Write all vectors of a part: `at(i)` is one, and `aligned(i)` one that is whole, with its sources at aligned addresses. Four are
+ * made before one is written, so that they overlap. */
+#define EACH_VECTOR(at, aligned)                                                                         \
+    do {                                                                                                 \
+        const V *const ones = (const V *)work->one.begin, *const others = (const V *)work->other.begin;  \
+        V *const results = (V *)work->result.begin;                                                      \
+        const size_t middle = aligned_end(work, first, end);                                             \
+        size_t i = first;                                                                                \
+        (void)others;                                                                                    \
+        for (; i + 4 <= middle; i += 4) {                                                                \
+            const V made[4] = {aligned(i), aligned(i + 1), aligned(i + 2), aligned(i + 3)};              \
+            results[i] = made[0], results[i + 1] = made[1], results[i + 2] = made[2], results[i + 3] = made[3]; \
+        }                                                                                                \
+        for (; i < end; i++) put_at(work->result, i, at(i));                                             \
+    } while (0)
+
+static void look_up_part(const void *given, size_t first, size_t end) {
+    const struct vectors *const work = given;
+    const struct looked_up table = table_of(((const struct hexconv_table *)work->form)->codes);
+    #define AT(i) look(table, vector_at(work->one, i))
+#define ALIGNED(i) look(table, ones[i])
+    EACH_VECTOR(AT, ALIGNED);
+#undef AT
+#undef ALIGNED
+}
+
+enum { FEW = 16 }; /* vectors, or pieces of about that work, that no other thread is woken for */
+
+static int look_up_all(void *user, Tensor source, Tensor result) {
+    const struct vectors work = {span_of(source), span_of(source), span_of(result), result->integers};
+    return in_parts(user, look_up_part, &work, vectors_of(bytes_of(result)), FEW);
+}
+
+/* Sums of two tensors: multipliers of 21 bits in three limbs of 7, so that no limb's sum has more than 16 bits. */
+struct summed {
+    int limbs[3];
+    W low, middle;
+    V up, down, flips[2], least, most, sign;
+    int shift;
+};
+
+static struct summed summed_by(const struct hexconv_sum *form) {
+    struct summed by;
+    const int32_t one = form->multipliers[0], other = form->multipliers[1], top = form->constant >> 14;
+    for (int limb = 0; limb < 3; limb++) {
+        const uint32_t left = (uint32_t)(one >> 7 * limb & 127), right = (uint32_t)(other >> 7 * limb & 127);
+        by.limbs[limb] = (int)(left | right << 8 | left << 16 | right << 24);
+    }
+    by.low = Q6_W_vcombine_VV(halves(form->constant & 127), halves(form->constant & 127));
+    by.middle = Q6_W_vcombine_VV(halves(form->constant >> 7 & 127), halves(form->constant >> 7 & 127));
+    by.up = halves(top > 0 ? top : 0), by.down = halves(top < 0 ? -top : 0);
+    by.flips[0] = bytes(form->flips[0]), by.flips[1] = bytes(form->flips[1]), by.sign = bytes(form->sign);
+    by.least = bytes(form->least), by.most = bytes(form->most);
+    by.shift = form->shift - 14;
+    return by;
+}
+
+ALWAYS W carried(W sums, int bits) {
+    return Q6_W_vcombine_VV(Q6_Vuh_vlsr_VuhR(Q6_V_hi_W(sums), bits), Q6_Vuh_vlsr_VuhR(Q6_V_lo_W(sums), bits));
+}
+
+ALWAYS V narrowed(W sums, V up, V down, int shift) {
+    const V even = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(sums), up), down);
+    const V odd = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(sums), up), down);
+    return Q6_Vub_vasr_VuhVuhR_sat(odd, even, shift);
+}
+
+ALWAYS V sum_of(const struct summed *by, V one, V other) {
+    const W both = Q6_W_vcombine_VV(other, one);
+    W sums = Q6_Wh_vmpaacc_WhWubRub(by->low, both, by->limbs[0]);
+    sums = Q6_Wh_vmpaacc_WhWubRub(Q6_Wh_vadd_WhWh(carried(sums, 7), by->middle), both, by->limbs[1]);
+    sums = Q6_Wh_vmpaacc_WhWubRub(carried(sums, 7), both, by->limbs[2]);
+    return narrowed(sums, by->up, by->down, by->shift);
+}
+
+/* The same of codes that are turned, within ends. */
+ALWAYS V turned_sum_of(const struct summed *by, V one, V other) {
+    const V made = sum_of(by, Q6_V_vxor_VV(one, by->flips[0]), Q6_V_vxor_VV(other, by->flips[1]));
+    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, by->least), by->most), by->sign);
+}
+
+/* The same, but for some pairs of codes. */
+ALWAYS V mended_sum_of(const struct summed *by, const struct hexconv_sum *form, V one, V other) {
+    V made = turned_sum_of(by, one, other);
+    for (int i = 0; i < form->count; i++) {
+        const V left = bytes(form->pairs[i][0] ^ form->flips[0]), right = bytes(form->pairs[i][1] ^ form->flips[1]);
+        const HVX_VectorPred is_it = Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, left), other, right);
+        made = Q6_V_vmux_QVV(is_it, bytes(form->pairs[i][2] ^ form->sign), made);
+    }
+    return made;
+}
+
+ALWAYS V once_mended_sum_of(const struct summed *by, V one, V other, V left, V right, V code) {
+    const HVX_VectorPred is_it = Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, left), other, right);
+    return Q6_V_vmux_QVV(is_it, code, sum_of(by, one, other));
+}
+
+static void sum_part(const void *given, size_t first, size_t end) {
+    const struct vectors *const work = given;
+    const struct hexconv_sum *const form = work->form;
+    const struct summed by = summed_by(form);
+    const int is_bare = (form->flips[0] | form->flips[1] | form->sign | form->least) == 0 && form->most == 255;
+    const V left = bytes(form->pairs[0][0]), right = bytes(form->pairs[0][1]), code = bytes(form->pairs[0][2]);
+#define AT(i) mended_sum_of(&by, form, vector_at(work->one, i), vector_at(work->other, i))
+#define BARE(i) sum_of(&by, ones[i], others[i])
+#define MENDED(i) once_mended_sum_of(&by, ones[i], others[i], left, right, code)
+#define TURNED(i) turned_sum_of(&by, ones[i], others[i])
+    if (is_bare && form->count == 0) EACH_VECTOR(AT, BARE);
+    else if (is_bare && form->count == 1) EACH_VECTOR(AT, MENDED);
+    else if (form->count == 0) EACH_VECTOR(AT, TURNED);
+    else
+        for (size_t i = first; i < end; i++) put_at(work->result, i, AT(i));
+#undef AT
+#undef BARE
+#undef MENDED
+#undef TURNED
+}
+
+/* Codes times a number of their channel, in limbs of 8 bits. The channels of a tensor come back in the same lanes after as
+ * many vectors as there are channels, or fewer; a unit is one of these vectors, wherever it comes back. */
+struct channels {
+    struct span codes, numbers, result;
+    const struct hexconv_numbers *form;
+    const uint8_t *gates; /* a code for each channel; or NULL */
+    size_t count, period, vectors;
+};
+
+struct scaled {
+    V limbs[3], flips;
+    W low, middle, up, down;
+};
+
+/* Bytes of channels in the order of lanes, from one channel on. */
+static void repeat(uint8_t lanes[VECTOR], const uint8_t *of, size_t count, size_t first) {
+    for (size_t i = 0, at = first; i < VECTOR; i++) {
+        lanes[i] = of[at];
+        if (++at == count) at = 0;
+    }
+}
+
+ALWAYS W widened(V low, V high) { /* halves of two bytes each, of even and of odd lanes */
+    const W pair = Q6_Wb_vshuffoe_VbVb(high, low);
+    return pair;
+}
+
+static struct scaled scaled_by(const struct channels *work, size_t first) {
+    uint8_t lanes[VECTOR] __attribute__((aligned(128)));
+    V planes[HEXCONV_PLANES];
+    if (work->gates != NULL) {
+        repeat(lanes, work->gates, work->count, first);
+        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++)
+            planes[plane] = look(table_of(work->form->planes + plane * CODES), *(const V *)lanes);
+    } else
+        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) {
+            repeat(lanes, work->form->planes + plane * work->count, work->count, first);
+            planes[plane] = *(const V *)lanes;
+        }
+    struct scaled by = {{planes[0], planes[1], planes[2]}, planes[9], Q6_Wuh_vzxt_Vub(planes[3]), Q6_Wuh_vzxt_Vub(planes[4]),
+                        widened(planes[5], planes[6]), widened(planes[7], planes[8])};
+    return by;
+}
+
+ALWAYS V scale(const struct scaled *by, V codes, int shift) {
+    const V turned = Q6_V_vxor_VV(codes, by->flips);
+    W products = carried(Q6_Wuh_vmpyacc_WuhVubVub(by->low, turned, by->limbs[0]), 8);
+    products = Q6_Wuh_vmpyacc_WuhVubVub(Q6_Wh_vadd_WhWh(products, by->middle), turned, by->limbs[1]);
+    products = Q6_Wuh_vmpyacc_WuhVubVub(carried(products, 8), turned, by->limbs[2]);
+    const V even = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(products), Q6_V_lo_W(by->up)), Q6_V_lo_W(by->down));
+    const V odd = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(products), Q6_V_hi_W(by->up)), Q6_V_hi_W(by->down));
+    return Q6_Vub_vasr_VuhVuhR_sat(odd, even, shift);
+}
+
+static void scale_part(const void *given, size_t first, size_t end) {
+    const struct channels *const work = given;
+    const V least = bytes(work->form->least), most = bytes(work->form->most), sign = bytes(work->form->sign);
+    const int shift = work->form->shift - 16;
+    const size_t whole = (size_t)(work->result.end - work->result.begin) / VECTOR;
+    const size_t middle = is_aligned(work->codes.begin) && is_aligned(work->result.begin) ? whole : 0;
+    for (size_t unit = first; unit < end; unit++) {
+        const struct scaled by = scaled_by(work, unit * VECTOR % work->count);
+#define WITHIN(made) Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, least), most), sign)
+        const V *const aligned = (const V *)work->codes.begin;
+        V *const results = (V *)work->result.begin;
+        size_t i = unit;
+        for (; i < middle; i += work->period) results[i] = WITHIN(scale(&by, aligned[i], shift));
+        for (; i < work->vectors; i += work->period) put_at(work->result, i, WITHIN(scale(&by, vector_at(work->codes, i), shift)));
+#undef WITHIN
+    }
+}
+
+static size_t common_divisor(size_t one, size_t other) { return other == 0 ? one : common_divisor(other, one % other); }
+
+/* After how many vectors channels come back in the same lanes. */
+static size_t period_of(size_t channels) { return channels / common_divisor(channels, VECTOR); }
+
+static int scale_all(void *user, Tensor codes, Tensor gates, Tensor result) {
+    const size_t image = bytes_of(result) / (size_t)result->n, count = (size_t)result->c;
+    for (size_t n = 0; n < (size_t)result->n; n++) {
+        uint8_t *const from = (uint8_t *)codes->data + n * image, *const to = (uint8_t *)result->data + n * image;
+        const uint8_t *const gate = gates == NULL ? NULL : (const uint8_t *)gates->data + (gates->n > 1 ? n * count : 0);
+        const size_t vectors = vectors_of(image);
+        const struct channels work = {.codes = {from, from + image}, .result = {to, to + image}, .form = result->integers, .gates = gate,
+                                      .count = count, .period = period_of(count), .vectors = vectors};
+        const size_t units = least_of(work.period, vectors);
+        const int failed = in_parts(user, scale_part, &work, units, vectors < 4 * FEW ? units : 1);
+        if (failed) return failed;
+    }
+    return 0;
+}
+
+static int are_alike(Tensor one, Tensor other) {
+    return one->n == other->n && one->h == other->h && one->w == other->w && one->c == other->c && one->layout == other->layout;
+}
+
+/* Whether a tensor has one code for each channel, of one image or of all. */
+static int has_gates(Tensor tensor, Tensor result) {
+    return has_bytes(tensor) && tensor->h == 1 && tensor->w == 1 && tensor->c == result->c && (tensor->n == 1 || tensor->n == result->n);
+}
+
+/* Sums, differences, products of two tensors, of which one may have a number for each channel; 1 if plain C has to compute it. */
+static int of_two(void *user, Tensor one, Tensor other, Tensor result) {
+    const int form = form_of(result), is_first = are_alike(one, result);
+    const Tensor codes = is_first ? one : other, rest = is_first ? other : one;
+    if (form == HEXCONV_TABLE && has_bytes(codes) && are_alike(codes, result)) return look_up_all(user, codes, result);
+    if (form == HEXCONV_SUM && has_bytes(one) && has_bytes(other) && are_alike(one, result) && are_alike(other, result)) {
+        const struct vectors work = {span_of(one), span_of(other), span_of(result), result->integers};
+        return in_parts(user, sum_part, &work, vectors_of(bytes_of(result)), FEW);
+    }
+    if (!are_alike(codes, result) || !lies_in_nhwc(codes) || !lies_in_nhwc(result)) return 1;
+    if (form == HEXCONV_CHANNELS) return scale_all(user, codes, NULL, result);
+    if (form == HEXCONV_GATED && has_gates(rest, result)) return scale_all(user, codes, rest, result);
+    return 1;
+}
+
+static int add(void *user, Tensor one, Tensor other, Tensor result) {
+    const int left = of_two(user, one, other, result);
+    return left == 1 ? plain()->add(NULL, one, other, result) : left;
+}
+
+static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
+    const int left = of_two(user, one, other, result);
+    return left == 1 ? plain()->multiply(NULL, one, other, result) : left;
+}
+
+/* Rows of pools: rows and columns of the source that lie under a window, and what to do with their largest code. */
+struct pooled {
+    Tensor source, result;
+    const struct hexconv_window *window;
+    const struct hexconv_table *table; /* or NULL, where codes stay as they are */
+};
+
+/* Taps of a window along one axis that lie in the source: places from `first` on, a distance apart. */
+struct under {
+    int first, count;
+};
+
+ALWAYS struct under under(int place, int taps, int stride, int dilation, int padding, int size) {
+    int first = place * stride - padding, tap = 0;
+    for (; tap < taps && first < 0; tap++) first += dilation;
+    int count = 0;
+    for (int at = first; tap < taps && at < size; tap++, at += dilation) count++;
+    return (struct under){first, count};
+}
+
+ALWAYS V larger(int is_signed, V one, V other) { return is_signed ? Q6_Vb_vmax_VbVb(one, other) : Q6_Vub_vmax_VubVub(one, other); }
+
+/* The largest codes under rows and columns of vectors, `row_step` and `step` bytes apart. */
+ALWAYS V largest(int is_signed, const uint8_t *from, struct under rows, size_t row_step, struct under columns, size_t step) {
+    V found = load(from);
+    for (int row = 0; row < rows.count; row++)
+        for (int column = 0; column < columns.count; column++)
+            found = larger(is_signed, found, load(from + (size_t)row * row_step + (size_t)column * step));
+    return found;
+}
+
+ALWAYS V coded(const struct hexconv_table *table, struct looked_up codes, V found) { return table == NULL ? found : look(codes, found); }
+
+/* A row of pixels of at least a vector of channels: the last vector of a pixel begins so that it ends with it. */
+ALWAYS void pool_wide_row(const struct pooled *work, int is_signed, int n, int y, struct looked_up codes) {
+    const Tensor source = work->source, result = work->result;
+    const struct hexconv_window *const window = work->window;
+    const size_t channels = (size_t)source->c, pitch = (size_t)source->w * channels;
+    const struct under rows = under(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
+    const uint8_t *const from = (const uint8_t *)source->data + hexconv_offset(source, n, rows.first, 0, 0);
+    uint8_t *to = (uint8_t *)result->data + hexconv_offset(result, n, y, 0, 0);
+    for (int x = 0; x < result->w; x++, to += channels) {
+        const struct under columns = under(x, window->columns, window->column_stride, window->column_dilation, window->left, source->w);
+        const uint8_t *const pixel = from + (size_t)columns.first * channels;
+        for (size_t c = 0; c < channels; c += VECTOR) {
+            const size_t at = least_of(c, channels - VECTOR);
+            const V found = largest(is_signed, pixel + at, rows, (size_t)window->row_dilation * pitch, columns, (size_t)window->column_dilation * channels);
+            put(to + at, coded(work->table, codes, found));
+        }
+    }
+}
+
+enum { STRIP = 4096 }; /* bytes of a row whose largest codes of all rows under a window are kept */
+
+/* The largest codes of a strip of the rows under a window. */
+ALWAYS void pool_rows(const struct pooled *work, int is_signed, const uint8_t *from, size_t step, int rows, size_t count, V *strip) {
+    const struct span of = span_of(work->source);
+    for (size_t i = 0; i < vectors_of(count); i++) {
+        const uint8_t *const at = from + i * VECTOR;
+        const size_t left = count - i * VECTOR;
+        V found = load_some(of, at, left < VECTOR ? left : VECTOR);
+        for (int row = 1; row < rows; row++)
+            found = larger(is_signed, found, load_some(of, at + (size_t)row * step, left < VECTOR ? left : VECTOR));
+        strip[i] = found;
+    }
+}
+
+/* A row of pixels of less than a vector of channels: first all rows under it, then columns. `end`: of what may be written. */
+ALWAYS void pool_row(const struct pooled *work, int is_signed, int n, int y, struct looked_up codes, const uint8_t *end) {
+    const Tensor source = work->source, result = work->result;
+    const struct hexconv_window *const window = work->window;
+    const size_t channels = (size_t)source->c, pitch = (size_t)source->w * channels;
+    const int reach = (window->columns - 1) * window->column_dilation + 1;
+    const int together = (STRIP / source->c - reach) / window->column_stride + 1;
+    const struct under rows = under(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
+    const uint8_t *const from = (const uint8_t *)source->data + hexconv_offset(source, n, rows.first, 0, 0);
+    uint8_t *to = (uint8_t *)result->data + hexconv_offset(result, n, y, 0, 0);
+    V strip[STRIP / VECTOR + 1];
+    strip[STRIP / VECTOR] = Q6_V_vzero();
+    for (int x = 0; x < result->w; x += together) {
+        const int last = (x + together < result->w ? x + together : result->w) - 1;
+        const int first = x * window->column_stride - window->left, behind = last * window->column_stride - window->left + reach;
+        const int begin = first < 0 ? 0 : first, stop = behind < source->w ? behind : source->w;
+        pool_rows(work, is_signed, from + (size_t)begin * channels, (size_t)window->row_dilation * pitch, rows.count, (size_t)(stop - begin) * channels, strip);
+        for (int column = x; column <= last; column++, to += channels) {
+            const struct under columns = under(column, window->columns, window->column_stride, window->column_dilation, window->left, source->w);
+            const uint8_t *const pixel = (const uint8_t *)strip + (size_t)(columns.first - begin) * channels;
+            const V found = largest(is_signed, pixel, (struct under){0, 1}, 0, columns, (size_t)window->column_dilation * channels);
+            put_on(to, coded(work->table, codes, found), channels, end);
+        }
+    }
+}
+
+ALWAYS void pool_part_of(const struct pooled *work, int is_signed, size_t first, size_t end) {
+    const struct looked_up codes = work->table == NULL ? (struct looked_up){Q6_V_vzero(), Q6_V_vzero()} : table_of(work->table->codes);
+    const size_t height = (size_t)work->result->h, row = (size_t)work->result->w * (size_t)work->result->c;
+    const uint8_t *const stop = (const uint8_t *)work->result->data + end * row;
+    for (size_t unit = first; unit < end; unit++) {
+        const int n = (int)(unit / height), y = (int)(unit % height);
+        if (work->source->c >= VECTOR) pool_wide_row(work, is_signed, n, y, codes);
+        else pool_row(work, is_signed, n, y, codes, stop);
+    }
+}
+
+static void pool_part(const void *given, size_t first, size_t end) {
+    const struct pooled *const work = given;
+    if (work->source->dtype == HEXCONV_INT8) pool_part_of(work, 1, first, end);
+    else pool_part_of(work, 0, first, end);
+}
+
+/* Whether each window has an element: its padding is less than it reaches, and its last place begins in the source. */
+static int has_all(Tensor source, const struct hexconv_window *window, Tensor result) {
+    return under(0, window->rows, window->row_stride, window->row_dilation, window->top, source->h).count > 0 &&
+           under(result->h - 1, window->rows, window->row_stride, window->row_dilation, window->top, source->h).count > 0 &&
+           under(0, window->columns, window->column_stride, window->column_dilation, window->left, source->w).count > 0 &&
+           under(result->w - 1, window->columns, window->column_stride, window->column_dilation, window->left, source->w).count > 0;
+}
+
+/* The vectors that a row of a result takes, for how many threads are worth waking. */
+static size_t rows_of_work(Tensor result, size_t each) {
+    const size_t row = vectors_of((size_t)result->w * (size_t)result->c) * each;
+    return row < FEW * 8 ? FEW * 8 / (row + 1) + 1 : 1;
+}
+
+static int max_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
+    const int form = form_of(result), reach = (window->columns - 1) * window->column_dilation + 1;
+    if (form != HEXCONV_TABLE || !lies_in_nhwc(source) || !lies_in_nhwc(result) || source->layout != result->layout || !has_all(source, window, result) ||
+        (source->c < VECTOR && reach > STRIP / source->c)) return plain()->max_pool(NULL, source, window, result);
+    const struct hexconv_table *const table = result->integers;
+    struct pooled work = {source, result, window, table};
+    int is_idle = source->dtype == result->dtype;
+    for (int i = 0; is_idle && i < CODES; i++) is_idle = table->codes[i / 128 * 128 + i % 64 * 2 + i / 64 % 2] == i;
+    if (is_idle) work.table = NULL;
+    return in_parts(user, pool_part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, (size_t)window->rows * 2));
+}
+
+/* Sums of codes over the pixels of an image, channel by channel. */
+struct averaged {
+    struct span codes; /* of one image */
+    uint8_t *result;
+    const struct hexconv_mean *form;
+    size_t channels, pixels;
+};
+
+static uint8_t mean_of(const struct hexconv_mean *form, int32_t sum) {
+    const int64_t about = ((int64_t)sum * form->multiplier + form->constant) >> form->shift;
+    int code = about < 0 ? 0 : about > 255 ? 255 : (int)about;
+    while (sum < form->thresholds[code]) code--;
+    while (sum >= form->thresholds[code + 1]) code++;
+    return (uint8_t)(code ^ form->sign);
+}
+
+enum { SUMMED = 256 }; /* codes whose sum has 16 bits */
+
+/* Sums of each lane of vectors that are `step` bytes apart. */
+static void add_up(struct span of, const uint8_t *from, size_t step, size_t count, int flip, int32_t sums[VECTOR]) {
+    const V flips = bytes(flip), zero = Q6_V_vzero();
+    W even = Q6_W_vcombine_VV(zero, zero), odd = even;
+    for (size_t done = 0; done < count;) {
+        const size_t now = least_of(count - done, SUMMED);
+        W both = Q6_W_vcombine_VV(zero, zero);
+        size_t i = 0;
+        for (; i + 2 <= now && from + step + VECTOR <= of.end; i += 2, from += 2 * step) {
+            const W two = Q6_W_vcombine_VV(Q6_V_vxor_VV(load(from + step), flips), Q6_V_vxor_VV(load(from), flips));
+            both = Q6_Wh_vmpaacc_WhWubRub(both, two, 0x01010101);
+        }
+        for (; i < now; i++, from += step) {
+            const V last = Q6_V_vxor_VV(load_some(of, from, least_of((size_t)(of.end - from), VECTOR)), flips);
+            both = Q6_Wh_vmpaacc_WhWubRub(both, Q6_W_vcombine_VV(zero, last), 0x01010101);
+        }
+        even = Q6_Ww_vadd_WwWw(even, Q6_Wuw_vunpack_Vuh(Q6_V_lo_W(both)));
+        odd = Q6_Ww_vadd_WwWw(odd, Q6_Wuw_vunpack_Vuh(Q6_V_hi_W(both)));
+        done += now;
+    }
+    V *const to = (V *)sums;
+    const W low = Q6_W_vshuff_VVR(Q6_V_lo_W(odd), Q6_V_lo_W(even), -4), high = Q6_W_vshuff_VVR(Q6_V_hi_W(odd), Q6_V_hi_W(even), -4);
+    to[0] = Q6_V_lo_W(low), to[1] = Q6_V_hi_W(low), to[2] = Q6_V_lo_W(high), to[3] = Q6_V_hi_W(high);
+}
+
+/* Vectors of channels; the last one ends with the channels. */
+static void average_part(const void *given, size_t first, size_t end) {
+    const struct averaged *const work = given;
+    int32_t sums[VECTOR] __attribute__((aligned(128)));
+    for (size_t unit = first; unit < end; unit++) {
+        const size_t c = least_of(unit * VECTOR, work->channels - VECTOR);
+        add_up(work->codes, work->codes.begin + c, work->channels, work->pixels, work->form->flip, sums);
+        for (size_t i = unit * VECTOR - c; i < VECTOR; i++) work->result[c + i] = mean_of(work->form, sums[i]);
+    }
+}
+
+/* Fewer channels than a vector has lanes: whole vectors in which channels have the same lanes are added up. */
+static void average_few(const struct averaged *work) {
+    const size_t period = period_of(work->channels), size = (size_t)(work->codes.end - work->codes.begin), vectors = size / VECTOR;
+    int32_t totals[VECTOR] = {0}, sums[VECTOR] __attribute__((aligned(128)));
+    for (size_t unit = 0; unit < least_of(period, vectors); unit++) {
+        const size_t count = (vectors - unit + period - 1) / period;
+        add_up(work->codes, work->codes.begin + unit * VECTOR, period * VECTOR, count, work->form->flip, sums);
+        for (size_t i = 0, c = unit * VECTOR % work->channels; i < VECTOR; i++) {
+            totals[c] += sums[i];
+            if (++c == work->channels) c = 0;
+        }
+    }
+    for (size_t i = vectors * VECTOR; i < size; i++) totals[i % work->channels] += work->codes.begin[i] ^ work->form->flip;
+    for (size_t c = 0; c < work->channels; c++) work->result[c] = mean_of(work->form, totals[c]);
+}
+
+static int global_average_pool(void *user, Tensor source, Tensor result) {
+    if (form_of(result) != HEXCONV_MEAN || !lies_in_nhwc(source)) return plain()->global_average_pool(NULL, source, result);
+    const size_t channels = (size_t)source->c, pixels = (size_t)source->h * (size_t)source->w;
+    for (size_t n = 0; n < (size_t)source->n; n++) {
+        uint8_t *const from = (uint8_t *)source->data + n * pixels * channels, *const to = (uint8_t *)result->data + n * channels;
+        const struct averaged work = {{from, from + pixels * channels}, to, result->integers, channels, pixels};
+        if (channels < VECTOR) average_few(&work);
+        else if (in_parts(user, average_part, &work, vectors_of(channels), 1) != 0) return -1;
+    }
+    return 0;
+}
+
+/* Floats as codes: a mantissa times the reciprocal of the scale, in fixed point. What lies so near the middle between two codes
+ * that float32 may round it otherwise is computed again in plain C. */
+struct quantised {
+    const float *reals;
+    struct span result;
+    const struct hexconv_quantised *form;
+    Tensor to;
+};
+
+enum { POINT = 20, NEAR = 12 }; /* bits behind the point; how many of the last steps lie near */
+
+struct fixed {
+    V reciprocal, offset, exponent, shift;
+};
+
+ALWAYS V product_above(V one, V other) { /* the upper 32 of 63 bits */
+    return Q6_Vw_vmpyoacc_VwVwVh_s1_sat_shift(Q6_Vw_vmpye_VwVuh(one, other), one, other);
+}
+
+ALWAYS V fixed_of(const struct fixed *by, V real, V *nearest) {
+    const V exponent = Q6_Vw_vmin_VwVw(Q6_V_vand_VV(Q6_Vuw_vlsr_VuwR(real, 23), Q6_V_vsplat_R(255)), by->exponent);
+    const V mantissa = Q6_Vw_vasl_VwR(Q6_V_vor_VV(Q6_V_vand_VV(real, Q6_V_vsplat_R(0x7fffff)), Q6_V_vsplat_R(0x800000)), 7);
+    const V shift = Q6_Vw_vmin_VwVw(Q6_Vw_vsub_VwVw(by->shift, exponent), Q6_V_vsplat_R(31));
+    const V size = Q6_Vw_vlsr_VwVw(product_above(mantissa, by->reciprocal), shift), sign = Q6_Vw_vasr_VwR(real, 31);
+    const V steps = Q6_Vw_vadd_VwVw(Q6_Vw_vsub_VwVw(Q6_V_vxor_VV(size, sign), sign), by->offset);
+    const V apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(NEAR)), Q6_V_vsplat_R((1 << POINT) - 1));
+    *nearest = Q6_Vw_vmin_VwVw(*nearest, apart);
+    return Q6_Vw_vasr_VwR(steps, POINT - 15);
+}
+
+ALWAYS int is_any_below(V values, int limit) {
+    for (int by = VECTOR / 2; by >= 4; by /= 2) values = Q6_Vw_vmin_VwVw(values, Q6_V_vror_VR(values, by));
+    return Q6_R_vextract_VR(values, 0) < limit;
+}
+
+static __attribute__((noinline)) void quantise_again(const struct quantised *work, const float *reals, size_t count, uint8_t *to) {
+    const struct hexconv_tensor within = within_steps(work->to);
+    const float reciprocal = 1 / within.scale;
+    for (size_t i = 0; i < count; i++) to[i] = code_of(&within, reals[i], reciprocal);
+}
+
+static void quantise_part(const void *given, size_t first, size_t end) {
+    const struct quantised *const work = given;
+    const struct hexconv_quantised *const form = work->form;
+    const struct fixed by = {Q6_V_vsplat_R(form->reciprocal), Q6_V_vsplat_R(form->offset), Q6_V_vsplat_R(form->most_exponent), Q6_V_vsplat_R(form->shift)};
+    const V least = bytes(form->least), most = bytes(form->most), sign = bytes(form->sign);
+    for (size_t i = first; i < end; i++) {
+        const float *const from = work->reals + i * VECTOR;
+        uint8_t *const to = work->result.begin + i * VECTOR;
+        const size_t left = (size_t)(work->result.end - to);
+        if (left < VECTOR) {
+            quantise_again(work, from, left, to);
+            break;
+        }
+        V nearest = Q6_V_vsplat_R(INT32_MAX);
+        const V one = fixed_of(&by, load(from), &nearest), two = fixed_of(&by, load(from + 32), &nearest);
+        const V three = fixed_of(&by, load(from + 64), &nearest), four = fixed_of(&by, load(from + 96), &nearest);
+        const V lower = Q6_Vh_vasr_VwVwR_sat(three, one, 15), upper = Q6_Vh_vasr_VwVwR_sat(four, two, 15);
+        const V codes = Q6_Vb_vdeal_Vb(Q6_Vub_vpack_VhVh_sat(upper, lower));
+        put(to, Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, least), most), sign));
+        if (is_any_below(nearest, 2 * NEAR)) quantise_again(work, from, VECTOR, to);
+    }
+}
+
+/* Floats that codes stand for, looked up byte by byte. */
+static void look_reals_up_part(const void *given, size_t first, size_t end) {
+    const struct vectors *const work = given;
+    const struct hexconv_reals *const form = work->form;
+    const struct looked_up tables[4] = {table_of(form->bytes[0]), table_of(form->bytes[1]), table_of(form->bytes[2]), table_of(form->bytes[3])};
+    for (size_t i = first; i < end; i++) {
+        const V codes = vector_at(work->one, i);
+        const W low = Q6_W_vshuff_VVR(look(tables[1], codes), look(tables[0], codes), -1);
+        const W high = Q6_W_vshuff_VVR(look(tables[3], codes), look(tables[2], codes), -1);
+        const W one = Q6_W_vshuff_VVR(Q6_V_lo_W(high), Q6_V_lo_W(low), -2), two = Q6_W_vshuff_VVR(Q6_V_hi_W(high), Q6_V_hi_W(low), -2);
+        put_at(work->result, 4 * i, Q6_V_lo_W(one));
+        if ((4 * i + 1) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 1, Q6_V_hi_W(one));
+        if ((4 * i + 2) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 2, Q6_V_lo_W(two));
+        if ((4 * i + 3) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 3, Q6_V_hi_W(two));
+    }
+}
+
+/* Turn a matrix of bytes: element [row][column] of `rows` times `columns` goes to [column][row]. */
+struct turned {
+    struct span from, to;
+    size_t rows, columns;
+    const struct hexconv_moved *form;
+};
+
+ALWAYS size_t power_above(size_t count) {
+    size_t power = 1;
+    while (power < count) power *= 2;
+    return power;
+}
+
+/* Vectors of rows become vectors of columns: byte `lane` of vector `row` goes to byte lane * count + row, for a power of two. */
+ALWAYS void shuffle(V *vectors, size_t count) {
+    for (size_t bit = count / 2; bit > 0; bit /= 2)
+        for (size_t outer = 0; outer < count; outer += 2 * bit)
+            for (size_t i = outer; i < outer + bit; i++) {
+                const W pair = Q6_W_vshuff_VVR(vectors[i + bit], vectors[i], -1);
+                vectors[i] = Q6_V_lo_W(pair), vectors[i + bit] = Q6_V_hi_W(pair);
+            }
+}
+
+/* The inverse. */
+ALWAYS void deal(V *vectors, size_t count) {
+    for (size_t bit = 1; bit < count; bit *= 2)
+        for (size_t outer = 0; outer < count; outer += 2 * bit)
+            for (size_t i = outer; i < outer + bit; i++) {
+                const W pair = Q6_W_vdeal_VVR(vectors[i + bit], vectors[i], -1);
+                vectors[i] = Q6_V_lo_W(pair), vectors[i + bit] = Q6_V_hi_W(pair);
+            }
+}
+
+/* Some columns of up to a vector of rows become rows of the result. `end`: of what may be written. */
+ALWAYS void join_rows(const struct turned *work, size_t row, size_t count, size_t column, size_t wide, V *vectors, const uint8_t *end) {
+    const size_t power = power_above(count), pixels = VECTOR / power, whole = work->rows;
+    const uint8_t *from = work->from.begin + row * work->columns + column;
+    const V control = load(work->form->together);
+    for (size_t i = 0; i < count; i++, from += work->columns) vectors[i] = load_some(work->from, from, wide);
+    for (size_t i = count; i < power; i++) vectors[i] = Q6_V_vzero();
+    shuffle(vectors, power);
+    uint8_t *to = work->to.begin + column * whole + row;
+    for (size_t i = 0, left = wide; left > 0; i++, to += pixels * whole) {
+        const size_t now = least_of(left, pixels), size = now * count;
+        const V vector = power == count ? vectors[i] : Q6_V_vrdelta_VV(vectors[i], control);
+        if (size == VECTOR) put(to, vector);
+        else put_on(to, vector, size, end);
+        left -= now;
+    }
+}
+
+/* Units are vectors of columns, the last of which ends with the columns, where there are as many. */
+static void join_part(const void *given, size_t first, size_t end) {
+    const struct turned *const work = given;
+    V vectors[VECTOR];
+    const size_t wide = least_of(work->columns, VECTOR), count = least_of(work->rows, VECTOR);
+    const uint8_t *const stop = least_of(end * VECTOR, work->columns) * work->rows + work->to.begin;
+    for (size_t unit = first; unit < end; unit++) {
+        const size_t column = least_of(unit * VECTOR, work->columns - wide);
+        for (size_t row = 0; row < work->rows; row += VECTOR)
+            join_rows(work, least_of(row, work->rows - count), count, column, wide, vectors, stop);
+    }
+}
+
+/* Rows of less than a vector are parted into columns, a vector of rows at once; the last one ends with the rows. */
+static void part_part(const void *given, size_t first, size_t end) {
+    const struct turned *const work = given;
+    const size_t count = work->columns, power = power_above(count), pixels = VECTOR / power;
+    const V control = load(work->form->apart);
+    V vectors[VECTOR];
+    for (size_t unit = first; unit < end; unit++) {
+        const size_t row = least_of(unit * VECTOR, work->rows - VECTOR);
+        const uint8_t *from = work->from.begin + row * count;
+        for (size_t i = 0; i < power; i++, from += pixels * count) {
+            const V vector = load_some(work->from, from, pixels * count);
+            vectors[i] = power == count ? vector : Q6_V_vdelta_VV(vector, control);
+        }
+        deal(vectors, power);
+        for (size_t i = 0; i < count; i++) put(work->to.begin + i * work->rows + row, vectors[i]);
+    }
+}
+
+static int turn(void *user, struct turned *work) {
+    if (work->columns < VECTOR && work->rows >= VECTOR) return in_parts(user, part_part, work, vectors_of(work->rows), 1);
+    return in_parts(user, join_part, work, vectors_of(work->columns), 1);
+}
+
+/* Bytes of an image from NHWC to NCHW, or back. */
+static int move(void *user, Tensor source, Tensor result) {
+    const size_t pixels = (size_t)source->h * (size_t)source->w, channels = (size_t)source->c, image = pixels * channels;
+    for (size_t n = 0; n < (size_t)source->n; n++) {
+        uint8_t *const from = (uint8_t *)source->data + n * image, *const to = (uint8_t *)result->data + n * image;
+        const int is_to_nchw = result->layout == HEXCONV_NCHW;
+        struct turned work = {{from, from + image}, {to, to + image}, is_to_nchw ? pixels : channels, is_to_nchw ? channels : pixels, result->integers};
+        const int failed = turn(user, &work);
+        if (failed) return failed;
+    }
+    return 0;
+}
+
+static int convert(void *user, Tensor source, Tensor result) {
+    const int form = form_of(result), lies_alike = source->layout == result->layout || source->c == 1 || source->h * source->w == 1;
+    if (form == HEXCONV_TABLE && lies_alike && has_bytes(source)) return look_up_all(user, source, result);
+    if (form == HEXCONV_MOVED && !lies_alike && has_bytes(source) && has_bytes(result)) return move(user, source, result);
+    if (form == HEXCONV_REALS && lies_alike && has_bytes(source)) {
+        const struct vectors work = {span_of(source), span_of(source), span_of(result), result->integers};
+        return in_parts(user, look_reals_up_part, &work, vectors_of(bytes_of(source)), FEW);
+    }
+    if (form == HEXCONV_QUANTISED && lies_alike && source->dtype == HEXCONV_FLOAT32) {
+        const struct quantised work = {source->data, span_of(result), result->integers, result};
+        return in_parts(user, quantise_part, &work, vectors_of(bytes_of(result)), FEW);
+    }
+    return plain()->convert(NULL, source, result);
+}
+
+struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *workers) {
+    struct hexconv_operators operators = *plain();
+    operators.user = (void *)(uintptr_t)workers;
+    operators.convert = convert;
+    operators.add = add, operators.multiply = multiply;
+    operators.max_pool = max_pool, operators.global_average_pool = global_average_pool;
+    return operators;
+}

@@ -1,0 +1,66 @@
+/* How operators on codes of 8 bits are computed in integers: what `integers` of a result points to.
+ *
+ * hexconv works these numbers out when a network is built and compares each with the operator's definition over all codes that it can
+ * meet, so that HVX writes the bytes that plain C writes. Codes of int8 are taken as numbers from 0 on: their first bit is turned.
+ */
+#ifndef HEXCONV_INTEGERS_H
+#define HEXCONV_INTEGERS_H
+
+#include <stdint.h>
+
+enum hexconv_form {
+    HEXCONV_TABLE = 1, /* the code for each code */
+    HEXCONV_REALS,     /* the float for each code */
+    HEXCONV_QUANTISED, /* codes of floats */
+    HEXCONV_MOVED,     /* bytes between NHWC and NCHW */
+    HEXCONV_SUM,       /* codes of two tensors, each times a number */
+    HEXCONV_CHANNELS,  /* codes times a number of their channel */
+    HEXCONV_GATED,     /* codes times a number that a code for each channel stands for */
+    HEXCONV_MEAN       /* sums of codes, by the least sum that gives each code */
+};
+
+enum { HEXCONV_PLANES = 10 }; /* bytes of a number: three of the multiplier, two and two and two of what is added, and the flips */
+
+struct hexconv_table {
+    int32_t form, padding[31];
+    uint8_t codes[256]; /* in the order that vlut32 reads: code i at i / 128 * 128 + i % 64 * 2 + i / 64 % 2 */
+};
+
+/* The bytes of a float for each code, each in the order of a table. */
+struct hexconv_reals {
+    int32_t form, padding[31];
+    uint8_t bytes[4][256];
+};
+
+/* Where the bytes of pixels go if each takes a power of two; what vdelta and vrdelta have to be told. */
+struct hexconv_moved {
+    int32_t form, padding[31];
+    uint8_t apart[128], together[128];
+};
+
+/* Codes of floats: a mantissa times `reciprocal` (31 bits), shifted right by `shift` less the exponent, has 20 bits behind the point. */
+struct hexconv_quantised {
+    int32_t form, reciprocal, shift, most_exponent, offset, sign, least, most;
+};
+
+/* (one * multipliers[0] + other * multipliers[1] + constant) >> shift, of at most 255, for codes whose bits are turned by
+ * `flips`; then within least and most, and turned by `sign`. Some pairs of codes have another result. */
+struct hexconv_sum {
+    int32_t form, multipliers[2], constant, shift, flips[2], sign, least, most, count;
+    uint8_t pairs[4][4]; /* one, other, and the result, before it is turned */
+};
+
+/* (code * multiplier + constant) >> shift, of at most 255, where the bytes of each number are those of a channel, or of a code. */
+struct hexconv_numbers {
+    int32_t form, shift, sign, least, most, count, padding[26]; /* count: of channels, or 256 */
+    uint8_t planes[]; /* HEXCONV_PLANES times `count`; of codes each in the order of a table */
+};
+
+/* A sum of codes becomes code k, a number from 0 on, if thresholds[k] <= sum < thresholds[k + 1]; about (sum * multiplier + constant) >> shift. */
+struct hexconv_mean {
+    int32_t form, shift, flip, sign, multiplier, padding;
+    int64_t constant;
+    int32_t thresholds[257];
+};
+
+#endif

@@ -1,0 +1,126 @@
+/* HVX vectors of bytes at any address, that read and write nothing outside of a tensor; work in parts, for several threads. */
+#ifndef HEXCONV_VECTORS_H
+#define HEXCONV_VECTORS_H
+
+#include "hexconv_codes.h"
+#include "hexconv_integers.h"
+#include "hexconv_platform.h"
+
+#include <hexagon_types.h>
+#include <hvx_hexagon_protos.h>
+
+typedef HVX_Vector V;
+typedef HVX_VectorPair W;
+
+enum { VECTOR = 128, MOST_PARTS = 8 };
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS size_t least_of(size_t one, size_t other) { return one < other ? one : other; }
+
+ALWAYS size_t vectors_of(size_t bytes) { return (bytes + VECTOR - 1) / VECTOR; }
+
+/* Bytes of a tensor, and where they end. */
+struct span {
+    uint8_t *begin, *end;
+};
+
+ALWAYS size_t bytes_of(Tensor tensor) {
+    const size_t elements = (size_t)tensor->n * (size_t)tensor->h * (size_t)tensor->w * (size_t)tensor->c;
+    return elements * (tensor->dtype == HEXCONV_UINT8 || tensor->dtype == HEXCONV_INT8 ? 1 : 4);
+}
+
+ALWAYS struct span span_of(Tensor tensor) {
+    uint8_t *const begin = tensor->data;
+    return (struct span){begin, begin + bytes_of(tensor)};
+}
+
+ALWAYS V load(const void *from) { return *(const HVX_UVector *)from; }
+
+ALWAYS void put(void *to, V vector) { *(HVX_UVector *)to = vector; }
+
+ALWAYS V bytes(int byte) { return Q6_V_vsplat_R((int)((uint32_t)(byte & 255) * 0x01010101u)); }
+
+ALWAYS V halves(int half) { return Q6_V_vsplat_R((int)((uint32_t)(half & 0xffff) * 0x00010001u)); }
+
+/* Up to a vector of bytes, of which `count` lie in the span; the others are anything. */
+static __attribute__((noinline)) V load_edge(struct span of, const uint8_t *from, size_t count) {
+    if (from + count >= of.begin + VECTOR) {
+        const size_t turned = VECTOR - count;
+        return Q6_V_vror_VR(load(from - turned), (int)turned);
+    }
+    uint8_t edge[VECTOR] __attribute__((aligned(128)));
+    for (size_t i = 0; i < VECTOR; i++) edge[i] = i < count ? from[i] : 0;
+    return *(const V *)edge;
+}
+
+ALWAYS V load_some(struct span of, const uint8_t *from, size_t count) {
+    return from + VECTOR <= of.end ? load(from) : load_edge(of, from, count);
+}
+
+/* Write the first `count` bytes, 1 to 128. */
+static __attribute__((noinline)) void put_some(uint8_t *to, V vector, size_t count) {
+    const int first = (int)((uintptr_t)to % VECTOR), end = first + (int)count;
+    uint8_t *const at = to - first;
+    vector = Q6_V_vlalign_VVR(vector, vector, first);
+    if (end <= VECTOR) {
+        Q6_vmem_QRIV(Q6_Q_and_QQn(Q6_Q_vsetq2_R(end), Q6_Q_vsetq_R(first)), (V *)at, vector);
+        return;
+    }
+    Q6_vmem_QnRIV(Q6_Q_vsetq_R(first), (V *)at, vector);
+    Q6_vmem_QRIV(Q6_Q_vsetq_R(end - VECTOR), (V *)(at + VECTOR), vector);
+}
+
+/* Write `count` bytes, and anything behind them that lies before `end`: what follows there is written later. */
+ALWAYS void put_on(uint8_t *to, V vector, size_t count, const uint8_t *end) {
+    if (to + VECTOR <= end) put(to, vector);
+    else put_some(to, vector, count);
+}
+
+/* A table of 256 bytes, in the order that vlut32 reads. */
+struct looked_up {
+    V first, second;
+};
+
+ALWAYS struct looked_up table_of(const uint8_t *codes) { return (struct looked_up){load(codes), load(codes + VECTOR)}; }
+
+ALWAYS V look(struct looked_up in, V codes) {
+    V found = Q6_Vb_vlut32_VbVbI(codes, in.first, 0);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 1);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 2);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 3);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 4);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 5);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 6);
+    return Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 7);
+}
+
+/* Some units of a work: those from `first` to `end`. */
+typedef void Part(const void *work, size_t first, size_t end);
+
+struct parts {
+    Part *part;
+    const void *work;
+    size_t units, count;
+};
+
+static void one_part(void *argument, int index) {
+    const struct parts *const parts = argument;
+    const size_t number = (size_t)index;
+    parts->part(parts->work, parts->units * number / parts->count, parts->units * (number + 1) / parts->count);
+}
+
+/* Do all units of a work on the threads of its workers, where there are as many as `least` for each. Returns 0, or anything
+ * else for a failure. */
+static int in_parts(const struct hexconv_workers *workers, Part *part, const void *work, size_t units, size_t least) {
+    size_t count = workers != NULL && workers->threads > 1 ? (size_t)workers->threads : 1;
+    count = least_of(least_of(count, MOST_PARTS), units / (least > 0 ? least : 1));
+    if (count < 2 || workers->platform->in_parallel == NULL) {
+        part(work, 0, units);
+        return 0;
+    }
+    struct parts parts = {part, work, units, count};
+    return workers->platform->in_parallel(workers->platform->user, one_part, &parts, (int)count);
+}
+
+#endif

@@ -1,0 +1,185 @@
+"""Operators in HVX and in plain C give numpy's bytes: drawn shapes, scales, layouts, addresses, threads.
+
+Bytes beside a result are never written. What is computed in integers is proven when a network is built; here it runs.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hexconv.network.integers import form_of, gathered, spread
+from hexconv.network.program_steps import NCHW, NHWC, Extents, How, Operand, Operation, Window
+from reports.operators import Drawn, codes_of, run_operations
+from tests.draws import RUN
+
+TOGETHER, MOST_ELEMENTS = 40, 20_000
+
+
+class Draw:
+    """Draws operations with what they read."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def below(self, most: int) -> int:
+        """A whole number from 1 on, small ones as often as large ones."""
+        return int(np.exp(self.random.uniform(0, np.log(most + 1))))
+
+    def chance(self, part: float) -> bool:
+        return bool(self.random.random() < part)
+
+    def extents(self) -> Extents:
+        while True:
+            found = (int(self.random.integers(1, 3)), self.below(40), self.below(40), self.below(400))
+            if np.prod(found) <= MOST_ELEMENTS:
+                return found
+
+    def dtype(self) -> str:
+        return str(self.random.choice(["uint8", "int8"]))
+
+    def operand(self, name: str, extents: Extents, layout: str = NHWC) -> Operand:
+        """Codes of any scale, some of them powers of two, at which many results lie half way between two codes."""
+        dtype = self.dtype()
+        scale = 2.0 ** self.random.integers(-8, -2) if self.chance(0.2) else np.exp(self.random.uniform(-6, -1.5))
+        zero = int(self.random.integers(0, 256)) - (128 if dtype == "int8" else 0)
+        return Operand(name, extents, dtype, layout, float(np.float32(scale)), zero)
+
+    def result(self, extents: Extents, layout: str = NHWC) -> Operand:
+        made = self.operand("result", extents, layout)
+        ends = {"low": 0.0} if self.chance(0.3) else {}
+        ends |= {"high": float(self.random.uniform(0.5, 6))} if self.chance(0.2) else {}
+        return Operand(**{**vars(made), **ends})
+
+    def drawn(
+        self, operator: str, sources: list[Operand], result: Operand, *how: How, **constants: np.ndarray
+    ) -> Drawn:
+        """Their codes, at an address that is aligned to elements alone."""
+        wide = max(np.dtype(operand.dtype).itemsize for operand in (*sources, result))
+        shift = int(self.random.integers(0, 128)) // wide * wide if self.chance(0.5) else 0
+        arrays = {source.buffer: codes_of(self.random, source) for source in sources if source.buffer not in constants}
+        return Drawn(Operation(operator, operator, tuple(sources), result, how), arrays, constants, shift)
+
+
+def of_two(draw: Draw) -> Drawn:
+    extents = draw.extents()
+    operator = str(draw.random.choice(["add", "multiply"]))
+    sources = [draw.operand("one", extents), draw.operand("other", extents)]
+    return draw.drawn(operator, sources, draw.result(extents))
+
+
+def of_gates(draw: Draw) -> Drawn:
+    extents = draw.extents()
+    gates = draw.operand("other", (int(draw.random.choice([1, extents[0]])), 1, 1, extents[3]))
+    sources = [draw.operand("one", extents), gates]
+    return draw.drawn(str(draw.random.choice(["add", "multiply"])), sources, draw.result(extents))
+
+
+def of_constants(draw: Draw) -> Drawn:
+    extents = draw.extents()
+    own = (1, 1, 1, extents[3] if draw.chance(0.7) else 1)
+    other = draw.random.normal(0, 1, own).astype(np.float32)
+    sources = [draw.operand("one", extents), Operand("other", own, "float32")]
+    return draw.drawn(str(draw.random.choice(["add", "multiply"])), sources, draw.result(extents), other=other)
+
+
+def pool(operator: str) -> Callable[[Draw], Drawn]:
+    def of(draw: Draw) -> Drawn:
+        while True:
+            extents = draw.extents()
+            kernel, stride, dilation = (tuple(map(int, draw.random.integers(1, most, 2))) for most in (5, 4, 3))
+            padding = tuple(int(draw.random.integers(0, kernel[at % 2])) for at in range(4))
+            reach = [(size - 1) * apart + 1 for size, apart in zip(kernel, dilation, strict=True)]
+            room = [extents[1 + at] + padding[at] + padding[2 + at] - reach[at] for at in (0, 1)]
+            if min(room) >= 0:
+                break
+        rows, columns = (left // step + 1 for left, step in zip(room, stride, strict=True))
+        window = Window(kernel, stride, dilation, padding, draw.chance(0.5))  # pyright: ignore[reportArgumentType]
+        return draw.drawn(
+            operator, [draw.operand("one", extents)], draw.result((extents[0], rows, columns, extents[3])), window
+        )
+
+    return of
+
+
+def of_images(draw: Draw) -> Drawn:
+    extents = draw.extents()
+    result = draw.result((extents[0], 1, 1, extents[3]))
+    return draw.drawn("global_average_pool", [draw.operand("one", extents)], result)
+
+
+def quantised(draw: Draw) -> Drawn:
+    """Floats of which many lie half way between two codes, or the least bit beside."""
+    extents, layout = draw.extents(), str(draw.random.choice([NHWC, NCHW]))
+    result = draw.result(extents, layout)
+    made = draw.drawn("convert", [Operand("one", extents, "float32", layout)], result)
+    halves = (draw.random.integers(-300, 300, extents) + 0.5).astype(np.float32) * np.float32(result.scale)
+    beside = (halves.view(np.int32) + draw.random.integers(-3, 4, extents, dtype=np.int32)).view(np.float32)
+    reals = np.choose(
+        draw.random.integers(0, 3, extents), [halves, beside, made.arrays["one"] * np.float32(60 * result.scale)]
+    )
+    return Drawn(made.operation, {"one": reals.astype(np.float32)}, {}, made.shift_bytes)
+
+
+def dequantised(draw: Draw) -> Drawn:
+    extents = draw.extents()
+    low = 0.0 if draw.chance(0.3) else -np.inf
+    return draw.drawn("convert", [draw.operand("one", extents)], Operand("result", extents, "float32", low=low))
+
+
+def requantised(draw: Draw) -> Drawn:
+    extents = draw.extents()
+    return draw.drawn("convert", [draw.operand("one", extents)], draw.result(extents))
+
+
+def moved(draw: Draw) -> Drawn:
+    extents, dtype = draw.extents(), draw.dtype()
+    layouts = [NHWC, NCHW] if draw.chance(0.5) else [NCHW, NHWC]
+    one, result = (
+        Operand(name, extents, dtype, layout) for name, layout in zip(("one", "result"), layouts, strict=True)
+    )
+    return draw.drawn("convert", [one], result)
+
+
+KINDS = (of_two, of_gates, of_constants, pool("max_pool"), of_images, quantised, dequantised, requantised, moved)
+
+
+@RUN
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 1, 3]))
+def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
+    draw = Draw(seed)
+    drawn = [KINDS[int(draw.random.integers(len(KINDS)))](draw) for _ in range(TOGETHER)]
+    for each, found in zip(drawn, run_operations(drawn, threads), strict=True):
+        for way in found:
+            assert (way.differing, way.overrun) == (0, 0), each.operation
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_most_sums_have_a_form(seed: int) -> None:
+    """But for scales at which results lie half way between two codes."""
+    draw = Draw(seed)
+    scales = np.exp(draw.random.uniform(-5, -2, 3))
+    operands = [
+        Operand(name, (1, 1, 1, 1), "uint8", NHWC, float(np.float32(scale)), 7)
+        for name, scale in zip("abc", scales, strict=True)
+    ]
+    assert form_of(Operation("add", "add", tuple(operands[:2]), operands[2]), {}) is not None
+
+
+def test_bytes_of_pixels_go_apart_and_back() -> None:
+    """The network of exchanges, by its definition, moves each byte to where its pixel takes a power of two."""
+    given_bytes = np.arange(128)
+    for count in range(1, 129):
+        power = 1 << (count - 1).bit_length()
+        wanted = given_bytes[: 128 // power * count]
+        apart = exchanged(given_bytes, spread(count), (64, 32, 16, 8, 4, 2, 1))
+        assert np.array_equal(apart.reshape(-1, power)[:, :count].reshape(-1), wanted)
+        assert np.array_equal(exchanged(apart, gathered(count), (1, 2, 4, 8, 16, 32, 64))[: len(wanted)], wanted)
+
+
+def exchanged(values: np.ndarray, control: np.ndarray, distances: tuple[int, ...]) -> np.ndarray:
+    places = np.arange(128)
+    for distance in distances:
+        values = np.where(control & distance, values[places ^ distance], values)
+    return values
