@@ -95,7 +95,9 @@ def run_operations(drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA) -> 
     packets, written = _simulated("\n".join(steps), read, size, len(regions), threads, isa)
     found = []
     for number, each in enumerate(prepared):
-        wanted = _as_laid(result_of(each.operation, each.arrays, each.constants), each.operation.result)
+        own = {name.partition(":")[2]: array for name, array in each.constants.items()}
+        arrays = {**each.constants, **each.arrays}
+        wanted = _as_laid(result_of(each.operation, arrays, own), each.operation.result)
         found.append(tuple(_judged(written, regions[2 * number + way], wanted, packets[1 + 2 * number + way]) for way in (0, 1)))
     return found
 
@@ -150,7 +152,8 @@ def _laid_out(prepared: Sequence[Drawn]) -> tuple[Array, dict[str, Code]]:
 
 
 def _call(drawn: Drawn, way: int, places: Mapping[str, Code]) -> str:
-    [statement] = statements((drawn.operation,), (), places)
+    own = {name.partition(":")[2]: places[name] for name in drawn.constants}  # as `how` calls them
+    [statement] = statements((drawn.operation,), (), {**own, **places})
     text = Code("    operators = &all[{}];\n    packets = mark(packets);\n    if ({} != 0) return {};")
     return str(text.format(way, statement.call, 1))
 

@@ -15,7 +15,7 @@ from math import frexp, prod
 import numpy as np
 
 from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
-from hexconv.network.program_steps import BLOCKS, Constants, Operand, Operation, Program
+from hexconv.network.program_steps import BLOCKS, Constants, Operand, Operation, Program, is_codes
 from hexconv.run.tensors import Array
 
 CODES = 256
@@ -59,11 +59,6 @@ def form_of(step: Operation, constants: Constants) -> bytes | None:
 
 
 EIGHT_BITS = ("uint8", "int8", "float32")
-
-
-def is_codes(operand: Operand) -> bool:
-    """Whether the elements are codes of 8 bits."""
-    return operand.dtype in ("uint8", "int8")
 
 
 def turned_bit(operand: Operand) -> int:
@@ -251,7 +246,8 @@ def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[fl
     one, other, constant, pairs = found
     sign = turned_bit(step.result)
     numbers = (SUM, one, other, constant, shift, *flips, sign, *ends, len(pairs))
-    return np.array(numbers, np.int32).tobytes() + pairs.astype(np.uint8).tobytes().ljust(4 * MENDED, b"\0")
+    filled = np.concatenate([pairs, *[pairs[-1:]] * (MENDED - len(pairs))]) if len(pairs) else np.zeros((MENDED, 4))
+    return np.array(numbers, np.int32).tobytes() + filled.astype(np.uint8).tobytes()
 
 
 def _multipliers(codes: Array, nearest: list[int], shift: int, ends: Ends) -> tuple[int, int, int, Array] | None:

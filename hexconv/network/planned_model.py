@@ -13,7 +13,7 @@ from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
 from hexconv.network.integers import with_integers
 from hexconv.network.nodes import TABLE
-from hexconv.network.program import Member, Missing, Reading
+from hexconv.network.program import Member, Missing, Reading, simplified
 from hexconv.network.program_steps import Program
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
@@ -76,6 +76,11 @@ class PlannedModel:
         """What keeps the model from being a program: chains without a plan, else nodes that no operator computes."""
         return self._read[1]
 
+    @property
+    def as_read(self) -> Program | None:
+        """The steps as the model's nodes tell them, before they are simplified; None where something is missing."""
+        return self._read[0]
+
     @cached_property
     def program(self) -> Program:
         """The steps of the whole network.
@@ -87,7 +92,7 @@ class PlannedModel:
         program, missing = self._read
         if program is None or missing:
             raise Unsupported(f"{self.imported.network.model}: {said_of(missing)}")
-        return with_integers(program)
+        return with_integers(simplified(program))
 
 
 def plan(imported: Imported, question: Question) -> PlannedModel:

@@ -7,8 +7,9 @@ A node that only changes the shape, or what codes stand for, is no step: its res
 seen in another way.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
@@ -18,7 +19,19 @@ from hexconv.model.chains import Run
 from hexconv.model.graph import Graph, Node, passes
 from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
-from hexconv.network.program_steps import BLOCKS, NHWC, Call, How, Operand, Operation, Port, Program, Step, extents_of
+from hexconv.network.program_steps import (
+    BLOCKS,
+    NHWC,
+    Call,
+    How,
+    Operand,
+    Operation,
+    Port,
+    Program,
+    Step,
+    extents_of,
+    is_codes,
+)
 from hexconv.run.tensors import Array, Tensors
 from hexconv.spec import Case
 
@@ -349,6 +362,81 @@ class Reading(Held):
             clean = replace(held, low=port.operand.low, high=port.operand.high)
             self.steps.append(Operation("convert", name, (clean,), port.operand))
         return port
+
+
+def simplified(program: Program) -> Program:
+    """Keep tensors in bytes while they move, and drop conversions that change nothing.
+
+    before:  depth_to_space(codes) -> floats, convert to NCHW -> floats
+     after:  depth_to_space(codes) -> codes, convert to NCHW -> codes, convert -> floats
+    """
+    steps = _parted(_in_codes(program.steps, program.outside))
+    return replace(program, steps=_without_idle(steps, program.outside))
+
+
+MOVES = ("depth_to_space",)
+"""Operators whose results are elements of their one source, each as it is."""
+
+
+def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
+    """Where an operator moves codes and writes floats, let it write codes; readers see what these stand for."""
+    made, codes = list[Step](), dict[str, Operand]()
+
+    def seen(operand: Operand) -> Operand:
+        known = codes.get(operand.buffer)
+        return replace(operand, dtype=known.dtype, scale=known.scale, zero_point=known.zero_point) if known else operand
+
+    for step in steps:
+        step = replace(step, sources=tuple(map(seen, step.sources)))
+        [source], result = step.sources[:1], step.result
+        is_free = (result.low, result.high) == (-inf, inf) and result.buffer not in outside
+        if isinstance(step, Operation) and step.operator in MOVES and result.is_float and is_free and is_codes(source):
+            codes[result.buffer] = source
+            step = replace(step, result=seen(result))
+        made.append(step)
+    return made
+
+
+def _parted(steps: Sequence[Step]) -> list[Step]:
+    """Part a conversion that changes the layout and elements of 8 bits in two, so that bytes move."""
+    made = list[Step]()
+    for step in steps:
+        [source], result = step.sources[:1], step.result
+        turns = isinstance(step, Operation) and step.operator == "convert" and source.layout != result.layout
+        if not turns or source.is_one_order or BLOCKS in (source.layout, result.layout) or source.same_codes(result):
+            made.append(step)
+            continue
+        name = f"{result.buffer} in bytes"
+        if is_codes(source):
+            between = replace(source.as_numbers, buffer=name, layout=result.layout)
+            made += [replace(step, sources=(source.as_numbers,), result=between)]
+            made += [replace(step, sources=(replace(source, buffer=name, layout=result.layout),))]
+        elif is_codes(result):
+            between = replace(result, buffer=name, layout=source.layout)
+            made += [replace(step, result=between)]
+            made += [replace(step, sources=(between.as_numbers,), result=result.as_numbers)]
+        else:
+            made.append(step)
+    return made
+
+
+def _without_idle(steps: Sequence[Step], outside: Collection[str]) -> tuple[Step, ...]:
+    """Drop conversions whose result is their source, byte for byte."""
+    made, names = list[Step](), dict[str, str]()
+
+    def seen(operand: Operand) -> Operand:
+        return replace(operand, buffer=names.get(operand.buffer, operand.buffer))
+
+    for step in steps:
+        step = replace(step, sources=tuple(map(seen, step.sources)))
+        [source], result = step.sources[:1], step.result
+        lies_alike = source.extents == result.extents and (source.layout == result.layout or source.is_one_order)
+        is_idle = isinstance(step, Operation) and step.operator == "convert" and source.same_codes(result)
+        if is_idle and lies_alike and result.buffer not in outside:
+            names[result.buffer] = source.buffer
+        else:
+            made.append(step)
+    return tuple(made)
 
 
 Table = Mapping[str, Callable[[Reading, Node], None]]

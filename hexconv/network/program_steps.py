@@ -83,9 +83,19 @@ class Operand:
         """Return the same elements read as plain numbers: scale 1, zero point 0, no clamp."""
         return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
 
+    def same_codes(self, result: "Operand") -> bool:
+        """Whether a result that holds the same real numbers has the same elements."""
+        ours, theirs = ((each.dtype, each.scale, each.zero_point) for each in (self, result))
+        return ours == theirs and (result.low, result.high) == (-inf, inf)
+
     def meaning(self, scale: float, zero_point: int) -> "Operand":
         """Return the same elements read as codes of this scale and zero point."""
         return replace(self, scale=scale, zero_point=zero_point)
+
+
+def is_codes(operand: Operand) -> bool:
+    """Whether the elements are codes of 8 bits."""
+    return operand.dtype in ("uint8", "int8")
 
 
 def extents_of(shape: tuple[int, ...], rank: int | None = None) -> Extents:

@@ -1,10 +1,14 @@
 """Models of one operator each between quantised tensors, and one that has all of them behind a conv."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hexconv.model import import_model
+from hexconv.network.planned_model import plan, question_of
+from hexconv.network.program_steps import Operation
 from tests.verify.networks import Network
 
 Codes = tuple[str, np.float32, int]
@@ -275,3 +279,10 @@ def saved(net: Any, outputs: list[str], path: Any) -> Any:
     """The model in a file."""
     path.write_bytes(net.model(*outputs).SerializeToString())
     return path
+
+
+def as_read(path: Path) -> list[Operation]:
+    """The operators between a model's chains, one or more for each node, as they are read."""
+    program = plan(import_model(path), question_of(1 << 20, target="llvm")).as_read
+    assert program is not None
+    return [step for step in program.steps if isinstance(step, Operation)]

@@ -21,8 +21,9 @@ from hexconv.errors import Unsupported
 from hexconv.model import import_model
 from hexconv.network.answer import answer
 from hexconv.network.built_network import Wanted, read_network
-from hexconv.network.program_steps import Operation, moved_bytes
+from hexconv.network.program_steps import moved_bytes
 from tests.draws import LOWERED
+from tests.network.models import as_read
 from tests.verify.networks import IMAGE, Network
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
@@ -176,7 +177,7 @@ def accounted(net: Drawn, made: str, converts: bool = False) -> None:
         path = Path(folder) / "one.onnx"
         onnx.save(net.model(real), path)
         entries = import_model(path).network.operator
-        steps = [step for step in read_network(path, WANTED).steps if isinstance(step, Operation)]
+        steps = as_read(path)
     stored = sum(numpy_helper.to_array(each).nbytes for each in net.initializers)
     assert len(steps) == len(entries) or (converts and len(steps) > len(entries))
     for entry in entries:

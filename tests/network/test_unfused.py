@@ -9,12 +9,10 @@ from hexconv.analyze import planned_work
 from hexconv.model import Manifest, import_model, write_network
 from hexconv.model.manifest import OperatorEntry
 from hexconv.model.unfused import unfused_lines
-from hexconv.network import Wanted
-from hexconv.network.built_network import read_network
-from hexconv.network.program_steps import Operation, moved_bytes
+from hexconv.network.program_steps import moved_bytes
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Question, plan_all
-from tests.network.models import OPERATORS, OneOperator, saved
+from tests.network.models import OPERATORS, OneOperator, as_read, saved
 from tests.verify.networks import residual
 
 MIB = 1 << 20
@@ -35,7 +33,7 @@ def test_operators_move_what_the_steps_of_the_program_move(name: str, tmp_path: 
     net = OneOperator()
     path = saved(net, [OPERATORS[name](net)], tmp_path / f"{name}.onnx")
     entries = import_model(path).network.operator
-    steps = [step for step in read_network(path, Wanted(MIB, "llvm")).steps if isinstance(step, Operation)]
+    steps = as_read(path)
     assert [entry.writes_bytes for entry in entries] == [step.result.bytes for step in steps]
     for entry, step in zip(entries, steps, strict=True):
         constants = entry.reads_bytes - moved_bytes(step)[0]

@@ -127,19 +127,15 @@ ALWAYS V turned_sum_of(const struct summed *by, V one, V other) {
 }
 
 /* The same, but for some pairs of codes. */
-ALWAYS V mended_sum_of(const struct summed *by, const struct hexconv_sum *form, V one, V other) {
-    V made = turned_sum_of(by, one, other);
-    for (int i = 0; i < form->count; i++) {
-        const V left = bytes(form->pairs[i][0] ^ form->flips[0]), right = bytes(form->pairs[i][1] ^ form->flips[1]);
-        const HVX_VectorPred is_it = Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, left), other, right);
-        made = Q6_V_vmux_QVV(is_it, bytes(form->pairs[i][2] ^ form->sign), made);
-    }
-    return made;
-}
+struct mended {
+    V one, other, code;
+};
 
-ALWAYS V once_mended_sum_of(const struct summed *by, V one, V other, V left, V right, V code) {
-    const HVX_VectorPred is_it = Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, left), other, right);
-    return Q6_V_vmux_QVV(is_it, code, sum_of(by, one, other));
+ALWAYS V mended_sum_of(const struct summed *by, const struct mended *pairs, int count, V one, V other) {
+    V made = turned_sum_of(by, one, other);
+    for (int i = 0; i < count; i++)
+        made = Q6_V_vmux_QVV(Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, pairs[i].one), other, pairs[i].other), pairs[i].code, made);
+    return made;
 }
 
 static void sum_part(const void *given, size_t first, size_t end) {
@@ -147,20 +143,32 @@ static void sum_part(const void *given, size_t first, size_t end) {
     const struct hexconv_sum *const form = work->form;
     const struct summed by = summed_by(form);
     const int is_bare = (form->flips[0] | form->flips[1] | form->sign | form->least) == 0 && form->most == 255;
-    const V left = bytes(form->pairs[0][0]), right = bytes(form->pairs[0][1]), code = bytes(form->pairs[0][2]);
-#define AT(i) mended_sum_of(&by, form, vector_at(work->one, i), vector_at(work->other, i))
+    struct mended pairs[4];
+    for (int i = 0; i < 4; i++) {
+        const uint8_t *const pair = form->pairs[i];
+        pairs[i] = (struct mended){bytes(pair[0] ^ form->flips[0]), bytes(pair[1] ^ form->flips[1]), bytes(pair[2] ^ form->sign)};
+    }
+#define AT(i) mended_sum_of(&by, pairs, form->count, vector_at(work->one, i), vector_at(work->other, i))
 #define BARE(i) sum_of(&by, ones[i], others[i])
-#define MENDED(i) once_mended_sum_of(&by, ones[i], others[i], left, right, code)
 #define TURNED(i) turned_sum_of(&by, ones[i], others[i])
-    if (is_bare && form->count == 0) EACH_VECTOR(AT, BARE);
-    else if (is_bare && form->count == 1) EACH_VECTOR(AT, MENDED);
-    else if (form->count == 0) EACH_VECTOR(AT, TURNED);
-    else
-        for (size_t i = first; i < end; i++) put_at(work->result, i, AT(i));
+#define ONCE(i) mended_sum_of(&by, pairs, 1, ones[i], others[i])
+#define TWICE(i) mended_sum_of(&by, pairs, 2, ones[i], others[i])
+#define OFTEN(i) mended_sum_of(&by, pairs, 4, ones[i], others[i]) /* pairs that are none come after, and are as the last one */
+    switch (form->count) {
+    case 0:
+        if (is_bare) EACH_VECTOR(AT, BARE);
+        else EACH_VECTOR(AT, TURNED);
+        break;
+    case 1: EACH_VECTOR(AT, ONCE); break;
+    case 2: EACH_VECTOR(AT, TWICE); break;
+    default: EACH_VECTOR(AT, OFTEN);
+    }
 #undef AT
 #undef BARE
-#undef MENDED
 #undef TURNED
+#undef ONCE
+#undef TWICE
+#undef OFTEN
 }
 
 /* Codes times a number of their channel, in limbs of 8 bits. The channels of a tensor come back in the same lanes after as

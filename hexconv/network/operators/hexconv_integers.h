@@ -47,7 +47,7 @@ struct hexconv_quantised {
  * `flips`; then within least and most, and turned by `sign`. Some pairs of codes have another result. */
 struct hexconv_sum {
     int32_t form, multipliers[2], constant, shift, flips[2], sign, least, most, count;
-    uint8_t pairs[4][4]; /* one, other, and the result, before it is turned */
+    uint8_t pairs[4][4]; /* one, other, and the result, before it is turned; the last one is repeated */
 };
 
 /* (code * multiplier + constant) >> shift, of at most 255, where the bytes of each number are those of a channel, or of a code. */
