@@ -20,7 +20,7 @@ from reports.board import NETS
 from reports.board import MIB
 from hexconv.errors import InputError
 from hexconv.search import Question, Space, best_plan, evaluate, plan_chain
-from hexconv.search import row_axes
+from hexconv.analyze import row_axes
 from hexconv.search.machine import rates
 from hexconv.search.cuts import Pieces
 from hexconv.spec import Case, Chain, Plan

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from hexconv.analyze import Planned
 from hexconv.analyze.exact import Integers
-from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
+from hexconv.analyze.row_grid import nest_parts, parts_of_stages
 from hexconv.kernel.scalar import SCALAR_PARTS
 from reports.kept import Runs
 from reports.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
@@ -144,7 +144,7 @@ def stages_of(case: Case, runs: Runs) -> dict[str, Stage]:
     """
     counted = runs.by_stages(case)
     assert counted.passed, case.to_toml()
-    stages, parts = counted.stages or {}, parts_of_stages(Planned.of(case).rows)
+    stages, parts = counted.stages or {}, parts_of_stages(Planned.of(case).axes)
     marked, found = sum(stages.values()), {}
     for name in sorted(parts.keys() | stages.keys()) if stages else ():
         took = stages.get(name, 0) * counted.packets / marked
@@ -155,7 +155,7 @@ def stages_of(case: Case, runs: Runs) -> dict[str, Stage]:
 def stages_and_whole(case: Case, runs: Runs) -> Iterator[Stage]:
     """Yield the stages of a case, and its whole run."""
     yield from stages_of(case, runs).values()
-    yield Stage.whole(nest_parts(Planned.of(case).rows), runs.by_stages(case).packets)
+    yield Stage.whole(nest_parts(Planned.of(case).axes), runs.by_stages(case).packets)
 
 
 def by_kernel(case: Case, runs: Runs, kernel: Kernel) -> Iterator[Stage]:
@@ -207,7 +207,7 @@ def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Pric
     """
     stages = [stage for case in cases for stage in stages_and_whole(case, runs)]
     beside = [stage for case in mixed for stage in by_kernel(case, runs, "hvx")]
-    wholes = [Stage.whole(nest_parts(Planned.of(case).rows), runs.by_stages(case).packets) for case in cases]
+    wholes = [Stage.whole(nest_parts(Planned.of(case).axes), runs.by_stages(case).packets) for case in cases]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
     return replace(known, parts=scaled(robust([*stages, *beside]), wholes) | scalar)
 
@@ -218,7 +218,7 @@ def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, kno
     The prices are fitted to the convs of scalar code in the staged cases, and to the other half of the mixed ones.
     """
     half = len(mixed) // 2
-    occurs, counted = [nest_parts(Planned.of(case).rows) for case in mixed], [packets(case, runs) for case in mixed]
+    occurs, counted = [nest_parts(Planned.of(case).axes) for case in mixed], [packets(case, runs) for case in mixed]
     others = replace(known, parts={name: each for name, each in known.parts.items() if name not in SCALAR_PARTS})
     stages = [Stage.whole(each.occurs, each.packets) for case in staged for each in by_kernel(case, runs, "plain")]
     for parts, count in zip(occurs[:half], counted[:half], strict=True):

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.row_nest import PlannedRows
 from hexconv.spec import Case
 from hexconv.spec.names import conv_name
 
@@ -47,18 +46,17 @@ def conv_forms(case: Case) -> tuple[ConvForm, ...]:
     """
     needed = needed_work(case.chain).macs
     planned = Planned.of(case)
-    rows = planned.rows if planned.nest == "rows" else None
-    return tuple(_form(case, index, rows, needed[conv_name(index + 1)]) for index in range(len(case.chain.conv)))
+    return tuple(_form(case, index, planned, needed[conv_name(index + 1)]) for index in range(len(case.chain.conv)))
 
 
-def _form(case: Case, index: int, planned: PlannedRows | None, needed: int) -> ConvForm:
+def _form(case: Case, index: int, planned: Planned, needed: int) -> ConvForm:
     name = conv_name(index + 1)
-    if planned is None:
+    if planned.nest != "rows":
         return ConvForm(name, case.kernels[index].used, "scalar", False, None, None)
-    conv = planned.convs[index]
+    conv = planned.rows.convs[index]
     if conv.form.products_of_packet is None:
         return ConvForm(name, conv.kernel, conv.form.lanes, False, None, None)
-    products = planned.instructions(index)
+    products = int(planned.axes.made(index + 1)[0].item()) * conv.form.products
     most = round(needed * conv.form.products_of_packet / products, 1) if products else None
     made_dense = conv.spec.groups != case.chain.conv[index].groups
     return ConvForm(name, conv.kernel, conv.form.lanes, made_dense, products, most)

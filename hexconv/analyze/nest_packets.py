@@ -89,7 +89,7 @@ how many rows, steps and stagings there are; the form of a conv says how many pa
 (`hexconv.kernel.form`).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from math import ceil, gcd, prod
 
@@ -118,13 +118,14 @@ def on_kept(planned: PlannedRows, tensor: int) -> Parts:
     return parts
 
 
-def on_input(planned: PlannedRows) -> Cost:
-    """Count the parts that copying the input into its cache takes."""
-    return input_parts(planned, reads_ahead=bool(planned.counts.ahead[0] > 0))
+def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
+    """Count the parts that copying the input into its cache takes.
 
-
-def input_parts(planned: PlannedRows, reads_ahead: bool) -> Cost:
-    """Count these parts; `reads_ahead` says whether a ring holds rows of the input that are read ahead."""
+    Args:
+        planned: the nest.
+        is_double: whether copies overlap compute.
+        reads_ahead: whether a ring holds rows of the input that are read ahead.
+    """
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
     cached = together * element
@@ -133,7 +134,7 @@ def input_parts(planned: PlannedRows, reads_ahead: bool) -> Cost:
     row.add(on_kept(planned, 0))
     if planned.convs[0].form.reads_fringe:
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
-    if planned.plan.buffering == "single":
+    if not is_double:
         row.add(_row_of_input(planned, end - first))
         sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
         return Cost(row, blank, Parts(read=1, side=sides))
@@ -223,21 +224,21 @@ def moved(run: int, *steps: int) -> Parts:
     return Parts(line=1, vector=vectors, **{"unit" if units <= UNROLLED else "rolled": units})
 
 
-def on_filter(planned: PlannedRows, index: int) -> Parts:
-    """Count the parts that it takes to stage all of the filter of conv `index` once."""
-    pieces = 1 if planned.plan.filters == "resident" else planned.channel_tiles(index)
-    if planned.plan.buffering == "double":
+def on_filter(planned: PlannedRows, index: int, is_resident: bool, is_double: bool) -> Parts:
+    """Count the parts that it takes to stage all of the filter of conv `index` once, in one piece or tile by tile."""
+    pieces = 1 if is_resident else planned.channel_tiles(index)
+    if is_double:
         return Parts(start=pieces, group=pieces)
     return Parts(line=pieces, filter=prod(planned.forms.filters[index].physical_shape) // VECTOR_BYTES)
 
 
-def on_output(planned: PlannedRows) -> Cost:
+def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     """Count the parts that it takes to copy the output to memory; those of the last conv are not among them."""
     last = len(planned.chain.conv) - 1
     tensor, tiles = planned.extents[-1], planned.channel_tiles(last)
     in_rows = planned.chain.output_layout != IN_BLOCKS
     rows = tensor.batch * tensor.rows
-    if planned.plan.buffering == "double":
+    if is_double:
         groups = Cost(step=Parts(group=tiles, start=0 if in_rows else tiles))
         return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
     step, once = Parts(write=tiles), Parts()
@@ -284,30 +285,6 @@ def _row_written(planned: PlannedRows) -> Parts:
     tiles = planned.channel_tiles(len(planned.chain.conv) - 1)
     row["open"] = pixels * runs.total() if len(runs) > 1 and tiles > 1 else 0
     return row
-
-
-def nest_parts(planned: PlannedRows) -> Parts:
-    """How often each part that this module lists occurs in a run."""
-    parts = Parts()
-    for stage in parts_of_stages(planned).values():
-        parts.add(stage)
-    return parts
-
-
-def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
-    """How often each part occurs in each stage of a run: `read input`, `conv 1`, `read filter1`, `write output`."""
-    stages, convs = defaultdict(Parts, {"set up": on_set_up(planned)}), range(len(planned.chain.conv))
-    for tensor, cost in enumerate([on_input(planned), *(on_conv(planned, index) for index in convs)]):
-        rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
-        steps, together = planned.step_count(tensor), planned.rows_together(tensor)
-        for each, times in zip(cost.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
-            stages[f"conv {tensor}" if tensor else "read input"].add(each, times)
-    for index in convs:
-        stages[f"read filter{index + 1}"].add(on_filter(planned, index), planned.filter_stagings(index))
-    output = on_output(planned)
-    stages["write output"].add(output.step, planned.step_count(len(convs)))
-    stages["write output"].add(output.once)
-    return stages
 
 
 def on_set_up(planned: PlannedRows) -> Parts:

@@ -20,9 +20,18 @@ from hexconv.analyze.block_nest import PlannedBlocks, planned_blocks
 from hexconv.analyze.caches import PredictedCache, plain_footprints
 from hexconv.analyze.liveness import PredictedAllocation, plain_allocations
 from hexconv.analyze.needed import Work
-from hexconv.analyze.row_footprint import rows_allocations, rows_footprints
-from hexconv.analyze.row_nest import PlannedRows, planned_rows, rows_work
-from hexconv.analyze.traffic import plain_touched, plain_work, rows_touched
+from hexconv.analyze.row_axes import NestAxes
+from hexconv.analyze.row_grid import (
+    doubled,
+    reads_in_flight,
+    rows_allocations,
+    rows_footprints,
+    rows_macs,
+    rows_of_plan,
+    rows_traffic,
+)
+from hexconv.analyze.row_nest import PlannedRows, planned_rows
+from hexconv.analyze.traffic import plain_touched, plain_work
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
 from hexconv.spec.names import copied_arguments, copied_caches
@@ -63,14 +72,19 @@ class Planned:
         return planned_rows(self.chain, self.plan)
 
     @cached_property
+    def axes(self) -> NestAxes:
+        """The plan as a grid of one, for a nest of rows."""
+        return rows_of_plan(self.chain, self.plan)
+
+    @cached_property
     def caches(self) -> tuple[PredictedCache, ...]:
         """Every cache of the kernel that the chain gets, in the order in which they are first written."""
-        return rows_footprints(self.rows) if self.nest == "rows" else plain_footprints(self.blocks)
+        return rows_footprints(self.axes) if self.nest == "rows" else plain_footprints(self.blocks)
 
     @cached_property
     def allocations(self) -> tuple[PredictedAllocation, ...]:
         """Every physical allocation of that kernel, in order."""
-        return tuple(rows_allocations(self.rows)) if self.nest == "rows" else plain_allocations(self.blocks)
+        return tuple(rows_allocations(self.axes)) if self.nest == "rows" else plain_allocations(self.blocks)
 
     @cached_property
     def work(self) -> Work:
@@ -81,17 +95,15 @@ class Planned:
     @cached_property
     def nest_work(self) -> Work:
         """All bytes that caches move and all MACs; if some caches lie in VTCM, also the traffic of those outside."""
-        work = self._copied
+        if self.nest == "rows":
+            traffic, macs = rows_traffic(self.axes), rows_macs(self.axes)
+            return Work(*({name: int(each.item()) for name, each in found.items()} for found in (traffic, macs)))
+        work = plain_work(self.blocks)
         if self.plan.storage not in MIXED:
             return work
         outside = {each.name for each in self.caches if not each.is_in_vtcm(self.plan)}
-        touched = rows_touched(self.rows) if self.nest == "rows" else plain_touched(self.blocks)
-        there = {name: count for name, count in touched.items() if name in outside}
+        there = {name: count for name, count in plain_touched(self.blocks).items() if name in outside}
         return replace(work, traffic_bytes=work.traffic_bytes | there)
-
-    @property
-    def _copied(self) -> Work:
-        return rows_work(self.rows) if self.nest == "rows" else plain_work(self.blocks)
 
 
 def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -135,6 +147,7 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
     tensors, caches = copied_arguments(convs), copied_caches(convs)
     if planned.plan.buffering == "single" or planned.nest == "bands":
         return dict.fromkeys(tensors, 0)
-    nest = planned.rows if planned.nest == "rows" else planned.blocks
-    in_flight = {name: 2 if cache in nest.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
-    return {**in_flight, "input": nest.reads_in_flight}
+    in_rows = planned.nest == "rows"
+    two = doubled(planned.axes) if in_rows else planned.blocks.doubled
+    in_flight = {name: 2 if cache in two else 1 for name, cache in zip(tensors, caches, strict=True)}
+    return {**in_flight, "input": reads_in_flight(planned.axes) if in_rows else planned.blocks.reads_in_flight}

@@ -1,4 +1,4 @@
-"""Closed form of a nest of rows: its convs, their products, and the bytes that its caches move.
+"""Closed form of a nest of rows: its convs, their products, and the bytes of its rows.
 
 Products. One instruction computes 128 products: 4 in each of 32 lanes. Every logical pixel of a step takes one
 instruction for each block of 32 output channels and each word of 4 channels under its window. If the filter has a zero
@@ -9,32 +9,59 @@ and sums the windows of both bytes. Where lanes are pixels (`hexconv.kernel.pixe
 channels of 32 pixels, for one output channel; no windows are summed. On dense rows (`hexconv.kernel.dense`) a word
 has 4 bytes of a row of a window, whatever their taps, and additions sum windows. No filter is summed for the zero point
 of a source, except by scalar code: HVX kernels load offsets that are laid out before a run.
-
-Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
-makes anything, or once for all threads if it is resident; and the packed output once. Biases, vectors and tables go
-through no cache; `hexconv.analyze.planned` counts them once a call.
 """
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 from hexconv.analyze.caches import DTYPE_BYTES
-from hexconv.analyze.needed import Work
-from hexconv.analyze.row_stripes import RowStripes
-from hexconv.kernel import output_layout
+from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.form import without_groups
+from hexconv.kernel.forms import Forms
 from hexconv.kernel.row_conv import RowConv, row_conv
-from hexconv.spec import Chain, Plan, choose_kernels
+from hexconv.kernel.row_forms import planned_forms
+from hexconv.spec import Chain, Extents, Plan, choose_kernels, tensor_extents
 from hexconv.spec.extents import REMEMBERED
-from hexconv.spec.names import conv_name, filter_name
-from hexconv.spec.strips import in_strips, strips_of
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.strips import Strips, in_strips, strips_of
 
 
 @dataclass(frozen=True)
-class PlannedRows(RowStripes):
-    """A chain under a plan whose nest is kept in rows; everything else is derived from it."""
+class PlannedRows:
+    """A chain under a plan whose nest is kept in rows: its convs, and what a row of each tensor takes.
+
+    Attributes:
+        chain: the chain that is computed.
+        plan: the plan that it is computed by.
+        kernels: the kernel of each conv.
+        strips: the strips of columns that the chain is a batch of; None where its rows are whole.
+    """
+
+    chain: Chain
+    plan: Plan
+    kernels: tuple[Kernel, ...]
+    strips: Strips | None = None
+
+    @cached_property
+    def extents(self) -> tuple[Extents, ...]:
+        """The stored extents of every tensor."""
+        return tensor_extents(self.chain)
+
+    @cached_property
+    def forms(self) -> Forms:
+        """The layouts of all tensors and filters."""
+        return planned_forms(self.chain, self.plan, self.kernels)
+
+    @cached_property
+    def bands(self) -> RowBands:
+        """The bands of rows that the threads make."""
+        return row_bands(self.chain, self.plan)
+
+    def channel_tiles(self, index: int) -> int:
+        """Return how many channel tiles conv `index` has."""
+        return ceil(self.extents[index + 1].channel_blocks / self.plan.k_split)
 
     @cached_property
     def convs(self) -> tuple[RowConv, ...]:
@@ -46,12 +73,6 @@ class PlannedRows(RowStripes):
     def source_bytes(self) -> int:
         """The bytes of an element of what convs read."""
         return DTYPE_BYTES[self.chain.dtype]
-
-    def macs(self, index: int) -> int:
-        """The multiply-accumulates of conv `index` in a run, recomputed ones included."""
-        if not self.makes_any(index):
-            return 0
-        return self.logical_rows(index + 1) * self.macs_of_row(index) + self.staging_macs(index)
 
     def macs_of_row(self, index: int) -> int:
         """The multiply-accumulates of a row of conv `index`, whether or not it makes any."""
@@ -84,30 +105,12 @@ class PlannedRows(RowStripes):
         of_column *= DTYPE_BYTES[self.chain.dtype] if tensor == 0 else 1  # bytes of an intermediate lie apart
         return rows // self.strips.count * (self.strips.count - 1) * kept * of_column
 
-    @property
-    def first_reads(self) -> int:
-        """How many rows of the input steps of the first conv are the first to read in their strip, in all strips."""
-        return int(self.counts.first_reads[0]) * self.runs_of(1) if self.makes_any(0) else 0
-
     def staging_macs(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads.
 
-        They are counted whether or not the loops of the conv make anything.
+        They are done once a conv makes anything.
         """
         return self.convs[index].form.once_macs * self.bands.count
-
-    def instructions(self, index: int) -> int:
-        """How many HVX instructions multiply for conv `index` in a run."""
-        return self.logical_rows(index + 1) * self.instructions_of_row(index) if self.makes_any(index) else 0
-
-    def instructions_of_row(self, index: int) -> int:
-        """How many HVX instructions multiply for a row of conv `index`."""
-        return self.convs[index].form.products
-
-    def makes_any(self, index: int) -> bool:
-        """Whether any thread makes a logical element of conv `index`: its reader may read nothing but its padding."""
-        first, end = self.extents[index + 1].valid_columns
-        return first < end and self.logical_rows(index + 1) > 0
 
 
 @lru_cache(REMEMBERED)
@@ -116,15 +119,3 @@ def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
     nest, of_nest = in_strips(chain, plan)
     choices = choose_kernels(chain, plan)
     return PlannedRows(without_groups(nest), of_nest, tuple(choice.used for choice in choices), strips_of(chain, plan))
-
-
-def rows_work(planned: PlannedRows) -> Work:
-    """The bytes that a planned chain moves and the multiply-accumulates that it does."""
-    chain, last = planned.chain, len(planned.chain.conv) - 1
-    traffic = {"input": planned.input_bytes(planned.logical_rows(0))}
-    for index, filter in enumerate(planned.forms.filters):
-        traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
-    written = output_layout(chain, planned.strips.outputs if planned.strips else None)
-    traffic["output"] = prod(written.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
-    macs = {conv_name(index + 1): planned.macs(index) for index in range(last + 1)}
-    return Work(traffic, macs)

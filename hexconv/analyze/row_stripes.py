@@ -40,15 +40,10 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide
-from hexconv.kernel.bands import RowBands, makes_anew, row_bands, turns
+from hexconv.kernel.bands import RowBands
 from hexconv.kernel.depthwise import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER, can_go_down, is_depthwise, tile_rows
-from hexconv.kernel.forms import Forms
-from hexconv.kernel.row_forms import planned_forms
-from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
+from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.extents import reads_input_rows
-from hexconv.spec.kernels import Kernel
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
-from hexconv.spec.strips import Strips
 
 Span = tuple[int, int]
 """The first and one past the last of some rows."""
@@ -208,19 +203,19 @@ class RowsOfChain:
     reads_input: bool
 
     @classmethod
-    def of(cls, planned: "RowStripes") -> "RowsOfChain":
-        """Take the rows of a chain from any of its plans, all of which have as many threads."""
-        bands, tensors = planned.bands, range(len(planned.extents))
+    def of(cls, chain: Chain, bands: RowBands, threads: int) -> "RowsOfChain":
+        """Take the rows of a chain and of its bands, in plans that ask for so many threads."""
+        tensors = range(len(chain.conv) + 1)
         return cls(
-            convs=tuple(_rows_of_conv(planned.chain, index) for index in range(len(planned.chain.conv))),
+            convs=tuple(_rows_of_conv(chain, index) for index in range(len(chain.conv))),
             stored=tuple(span.rows for span in bands.spans),
-            valid=tuple(extents.valid_rows for extents in planned.extents),
+            valid=tuple(extents.valid_rows for extents in tensor_extents(chain)),
             bands=tuple(
                 tuple((bands.first(tensor, band), bands.end(tensor, band)) for tensor in tensors)
                 for band in range(bands.count)
             ),
-            threads=planned.plan.threads,
-            reads_input=reads_input_rows(planned.chain),
+            threads=threads,
+            reads_input=reads_input_rows(chain),
         )
 
 
@@ -465,145 +460,3 @@ class StripeCounts:
 def stripe_counts(chain: RowsOfChain, heights: tuple[int, ...], rolls: bool, is_double: bool) -> StripeCounts:
     """Return the counts of a chain, each of which is computed once and remembered."""
     return StripeCounts(chain, heights, rolls, is_double)
-
-
-@dataclass(frozen=True)
-class RowStripes:
-    """A chain under a plan whose nest is kept in rows; everything else is derived from it.
-
-    Attributes:
-        chain: the chain that is computed.
-        plan: the plan that it is computed by.
-        kernels: the kernel of each conv.
-        strips: the strips of columns that the chain is a batch of; None where its rows are whole.
-    """
-
-    chain: Chain
-    plan: Plan
-    kernels: tuple[Kernel, ...]
-    strips: Strips | None = None
-
-    @cached_property
-    def extents(self) -> tuple[Extents, ...]:
-        """The stored extents of every tensor."""
-        return tensor_extents(self.chain)
-
-    @cached_property
-    def forms(self) -> Forms:
-        """The layouts of all tensors and filters."""
-        return planned_forms(self.chain, self.plan, self.kernels)
-
-    @cached_property
-    def bands(self) -> RowBands:
-        """The bands of rows that the threads make."""
-        return row_bands(self.chain, self.plan)
-
-    @cached_property
-    def counts(self) -> StripeCounts:
-        """What its stripes make of one image: stripes of one height."""
-        plan = self.plan
-        return stripe_counts(RowsOfChain.of(self), (plan.stripe_rows,), plan.halo == "roll", plan.buffering == "double")
-
-    @cached_property
-    def cache_rows(self) -> tuple[int, ...]:
-        """The rows that the cache of every tensor holds.
-
-        >>> from hexconv.spec import Conv2d, Requantize
-        >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
-        >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
-        >>> rolled = Plan(kernel="hvx", rows=1, order="h_outer", halo="roll")
-        >>> [RowStripes(chain, plan, ("hvx", "hvx")).cache_rows for plan in (Plan(kernel="hvx"), rolled)]
-        [(12, 10, 8), (3, 3, 1)]
-        """
-        return tuple(self.counts.cache_rows[:, 0].tolist())
-
-    @property
-    def is_striped(self) -> bool:
-        """Whether the output is made in several stripes."""
-        return bool(self.counts.stripes[0] > 1)
-
-    @property
-    def streams(self) -> bool:
-        """Whether stripes make new rows alone, and caches are rings."""
-        return bool(self.counts.streams[0])
-
-    def makes_blocks(self, index: int) -> bool:
-        """Whether conv `index` makes blocks of 8 rows: the output, where its cache lies in them."""
-        return self.forms.row_units[index + 1] > 1
-
-    @cached_property
-    def turns(self) -> dict[str, int]:
-        """The number of the memory in which a cache takes turns with others, by its name; others are left out."""
-        keeps = self.strips is not None and self.strips.keeps
-        memories = turns(len(self.chain.conv), self.plan) if makes_anew(self.bands, self.plan, keeps) else ()
-        return {name: number for number, names in enumerate(memories) for name in names}
-
-    def channel_tiles(self, index: int) -> int:
-        """Return how many channel tiles conv `index` has."""
-        return ceil(self.extents[index + 1].channel_blocks / self.plan.k_split)
-
-    @cached_property
-    def copy_times(self) -> dict[str, int]:
-        """How often a thread copies to or from each cache, at most: the iterations of all loops around the copy."""
-        times, runs, last = {}, self.extents[-1].batch, len(self.chain.conv) - 1
-        for index in reversed(range(last + 1)):
-            stripes = int((self.counts.most_stripes + self.counts.run_in)[0]) if index == last else 1
-            tiles = runs * stripes * self.channel_tiles(index)
-            if index == last:
-                times[OUTPUT_CACHE] = tiles
-            times[filter_cache(index + 1)] = 1 if self.plan.filters == "resident" else tiles
-            runs = runs * stripes * self._again(index)
-        return {**times, INPUT_CACHE: runs}
-
-    def _again(self, index: int) -> int:
-        """How often the rows that conv `index` reads are made: again for each channel tile of the last conv."""
-        makes_again = self.plan.order == "k_outer" and index == len(self.chain.conv) - 1 and self.is_striped
-        return self.channel_tiles(index) if makes_again else 1
-
-    @cached_property
-    def doubled(self) -> frozenset[str]:
-        """The names of the caches with two slots."""
-        if self.plan.buffering == "single":
-            return frozenset()
-        rolls = {INPUT_CACHE} if self.streams else set()
-        return frozenset({name for name, times in self.copy_times.items() if times > 1} - rolls)
-
-    @property
-    def reads_in_flight(self) -> int:
-        """How many copies of the input a thread has under way at once, with double buffering; a ring copies rows."""
-        if not self.streams:
-            return 2 if INPUT_CACHE in self.doubled else 1
-        if not self.counts.ahead[0]:  # one for each stripe that only reads, and one for the next stripe
-            return 1 + int((self.counts.warm_up - self.counts.run_in)[0])
-        return self.counts.reads_in_flight(0)
-
-    def runs_of(self, tensor: int) -> int:
-        """How often the steps that make a tensor are run, over images and channel tiles."""
-        last = len(self.chain.conv) - 1
-        return self.extents[-1].batch * (self._again(last) if tensor <= last else 1)
-
-    def logical_rows(self, tensor: int) -> int:
-        """Count the logical rows that all steps make of a tensor, repetitions included."""
-        return int(self.counts.logical_rows[tensor, 0]) * self.runs_of(tensor)
-
-    def stored_rows(self, tensor: int) -> int:
-        """Count the rows that all steps make of a tensor, rows without elements and repetitions included."""
-        return int(self.counts.stored_rows[tensor, 0]) * self.runs_of(tensor)
-
-    def step_count(self, tensor: int) -> int:
-        """Count the steps that make a tensor, without those that run in and make nothing."""
-        return int(self.counts.steps[tensor, 0]) * self.runs_of(tensor)
-
-    def making_steps(self, tensor: int) -> int:
-        """Count the steps that make any logical row of a tensor."""
-        return int(self.counts.making_steps[tensor, 0]) * self.runs_of(tensor)
-
-    def rows_together(self, tensor: int) -> list[int]:
-        """Count how often the steps of a conv's output make rows in each way (`WAYS_TOGETHER`)."""
-        return [int(times) * self.runs_of(tensor) for times in self.counts.together(tensor - 1)[:, 0]]
-
-    def filter_stagings(self, index: int) -> int:
-        """Count how often all of the filter of conv `index` is staged."""
-        if self.plan.filters == "resident":
-            return 1
-        return int(self.counts.stagings[index + 1, 0]) * self.runs_of(index + 1)

@@ -46,45 +46,15 @@ from math import prod
 from hexconv.analyze.block_nest import PlannedBlocks
 from hexconv.analyze.caches import BLOCK, DTYPE_BYTES, has_accumulator, packed_filter
 from hexconv.analyze.needed import Work, macs_per_output
-from hexconv.analyze.row_nest import PlannedRows
 from hexconv.kernel import output_layout
-from hexconv.kernel.cost import Cost, Parts
+from hexconv.kernel.cost import Parts
 from hexconv.spec.names import (
-    INPUT_CACHE,
     conv_name,
     filter_cache,
     filter_name,
-    kept_cache,
     source_cache,
     target_cache,
 )
-
-
-def rows_touched(planned: PlannedRows) -> Parts:
-    """The bytes that HVX kernels read and write in each cache in a run."""
-    convs, total = len(planned.chain.conv), Parts()
-    for index in range(convs):
-        touched, tensor = touched_by(planned, index), index + 1
-        rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
-        times = (rows, stored - rows, planned.making_steps(tensor), planned.bands.count, *planned.rows_together(tensor))
-        for each, count in zip(touched.parts, times, strict=True):
-            total.add(each, count)
-        total[target_cache(tensor, convs)] += planned.filled_bytes(tensor, stored)
-        if kept := planned.kept_bytes(tensor, stored):  # saved once, and restored once
-            total[target_cache(tensor, convs)] += 2 * kept
-            total[kept_cache(tensor)] += 2 * kept
-    if kept := planned.kept_bytes(0, planned.first_reads):
-        total[INPUT_CACHE] += kept  # what is restored is written, like a copy
-        total[kept_cache(0)] += 2 * kept
-    return total
-
-
-def touched_by(planned: PlannedRows, index: int) -> Cost:
-    """The bytes that the kernel of conv `index` reads and writes, for a row, a blank row, a step, and once."""
-    cost = planned.convs[index].form.traffic()
-    if not planned.makes_any(index):
-        cost.once.clear()
-    return cost
 
 
 def plain_work(planned: PlannedBlocks) -> Work:

@@ -10,10 +10,9 @@ from hexconv.analyze.needed import needed_work
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
 from hexconv.search.found import READ_MORE, TOO_LARGE, Found, choose, quickest
-from hexconv.search.grid import Figures, Grid, evaluate, joined
+from hexconv.search.grid import Figures, Grid, evaluate, joined, nest_footprint
 from hexconv.search.machine import rates
 from hexconv.search.question import SLACK, Question, cost, ranked, value
-from hexconv.search.row_grid import nest_footprint
 from hexconv.search.space import Space, kinds_of_strips, least_bytes
 from hexconv.spec import Chain
 

@@ -9,10 +9,12 @@ import numpy as np
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.planned import Planned
+from hexconv.analyze.row_axes import NestAxes
+from hexconv.analyze.row_grid import footprint_bytes, rows_exposed, rows_macs, rows_packets, rows_traffic
+from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.block_grid import BlockAxes, cache_grids, two_slots
 from hexconv.search.grid_work import work_grid
 from hexconv.search.machine import Rates
-from hexconv.search.row_grid import nest_grid
 from hexconv.search.shared_memory import allocated_bytes, programs
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
@@ -156,12 +158,27 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute the figures of plans that are held in memory together."""
     nest = nest_of(chain, space.words[0])
     if nest == "rows":
-        return Grid(space, *nest_grid(chain, space, rates.nest.packets))
+        return _of_rows(chain, space, rates)
     is_mixed = any(words.storage in MIXED for words in space.words)
     grid, overlaps = _one_by_one(chain, space) if is_mixed else _of_blocks(chain, space)
     packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
     exposed = np.where(overlaps, 0, grid.traffic_bytes)  # the larger of both is in the packets already
     return replace(grid, latency_packets=packets, exposed_bytes=exposed)
+
+
+def _of_rows(chain: Chain, space: Space, rates: Rates) -> Grid:
+    """Compute figures of all plans of a nest of rows at once."""
+    axes = NestAxes(chain, space.plans)
+    traffic, packets = rows_traffic(axes), rows_packets(axes, rates.nest.packets)
+    work = sum(traffic.values()), sum(rows_macs(axes).values())
+    figures = (footprint_bytes(axes, GRANULE_BYTES), *work, packets, rows_exposed(axes, traffic))
+    return Grid(space, *(np.broadcast_to(each, space.shape).ravel() for each in figures))
+
+
+def nest_footprint(chain: Chain, space: Space) -> Integers:
+    """Compute the footprint of every plan of a nest of rows, [N], alone."""
+    footprint = footprint_bytes(NestAxes(chain, space.plans), GRANULE_BYTES)
+    return np.broadcast_to(footprint, space.shape).ravel()
 
 
 def _of_blocks(chain: Chain, space: Space) -> tuple[Grid, Integers]:

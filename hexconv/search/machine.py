@@ -27,8 +27,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.analyze.exact import Integers
-from hexconv.analyze.nest_packets import nest_parts
 from hexconv.analyze.planned import Planned
+from hexconv.analyze.row_grid import nest_parts
 from hexconv.errors import InputError
 from hexconv.spec.case import parse_table, read_text
 
@@ -103,7 +103,7 @@ class Rates:
 
     def packets(self, planned: Planned) -> float:
         """Return the packets that the model predicts for an HVX kernel."""
-        return self.nest.packets(nest_parts(planned.rows))
+        return self.nest.packets(nest_parts(planned.axes))
 
     def error(self, planned: Planned) -> float | None:
         """Return the model's error for a plan: nine of ten runs differ by no more than this share.

@@ -26,11 +26,12 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.needed import needed_work
+from hexconv.analyze.row_axes import Plans
 from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.forms import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
-from hexconv.spec.extents import REMEMBERED
+from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
 from hexconv.spec.places import Storage
@@ -188,7 +189,14 @@ class Space:
 
     def flags(self, knob: str, value: str) -> np.ndarray:
         """Return where a knob has a value: [words, 1, 1]."""
-        return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+        return self.plans.flags(knob, value)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """The plans with one kind of strips as a grid: those of `words`, if there are several kinds."""
+        heights = tuple(stripe.get("rows") or stripe["h_split"] * ROW_BLOCK for stripe in self.stripes)
+        sample = replace(self.words[0], **{"h_split": 1, **({"rows": self.rows[0]} if self.rows else {})})
+        return Plans(self.words, heights, tuple(map(int, self.k_splits)), sample)
 
 
 def least_heights(size: int) -> tuple[int, ...]:

@@ -1,15 +1,16 @@
 """What the packets of a nest are spent on: laws that tie its counts to those of multiplications and of copies."""
 
+from collections import Counter
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
+from hexconv.analyze.row_grid import nest_parts, parts_of_stages, rows_macs, rows_of_plan, rows_touched
 from hexconv.analyze.row_nest import planned_rows
-from hexconv.analyze.traffic import rows_touched
 from hexconv.kernel.channels import ChannelForm
 from hexconv.kernel.depthwise import DepthwiseForm, variants
 from hexconv.kernel.pixels import PixelForm
@@ -66,14 +67,14 @@ def test_tiles_of_a_depthwise_conv_are_those_of_its_own_columns(
 def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]) -> None:
     """Two a packet where tiles are whole, and one at least: a tile of few pixels loads more than it multiplies."""
     chain, plan = nest
-    planned = planned_rows(chain, plan)
-    parts = nest_parts(planned)
-    rows = [planned.logical_rows(index + 1) for index in range(len(chain.conv))]
-    forms = [conv.form for conv in planned.convs]
+    axes = rows_of_plan(chain, plan)
+    parts = nest_parts(axes)
+    rows = [axes.made(index + 1)[0].item() for index in axes.convs]
+    forms = [conv.form for conv in axes.one.convs]
     again = sum(
         form.begun_again * of_conv for form, of_conv in zip(forms, rows, strict=True) if isinstance(form, ChannelForm)
     )
-    multiplied = sum(planned.instructions(index) for index in range(len(chain.conv))) - again
+    multiplied = sum(macs.item() for macs in rows_macs(axes).values()) // 128 - again
     packets = sum(parts[name] for name in (*(f"multiply{blocks}" for blocks in range(1, 5)), "of_pixels", "of_windows"))
     assert multiplied / 2 <= packets <= multiplied
     widths = [shape[2] for shape in chain.shapes[1:]]
@@ -84,14 +85,14 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
 @given(nests())
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
-    single, double = (nest_parts(planned_rows(chain, replace(plan, buffering=how))) for how in ("single", "double"))
+    single, double = (nest_parts(rows_of_plan(chain, replace(plan, buffering=how))) for how in ("single", "double"))
     engine = ("start", "block_start", "group")
     moved = ("read", "write", "side", "line", "open", "vector", "unit", "rolled", "filter", "output")
     assert all(double[name] == 0 for name in moved)
     assert all(single[name] == 0 for name in engine)
-    assert single["filter"] * 128 == sum(
-        planned_rows(chain, plan).filter_stagings(index) * size for index, size in enumerate(_filter_bytes(chain, plan))
-    )
+    axes = rows_of_plan(chain, plan)
+    sizes = enumerate(_filter_bytes(chain, plan))
+    assert single["filter"] * 128 == sum(axes.stagings(index).item() * size for index, size in sizes)
     others = set(single) | set(double)
     assert all(single[name] == double[name] for name in others if name not in (*moved, *engine))
 
@@ -112,7 +113,7 @@ def test_a_row_of_pixels_is_cut_into_tiles(pixels: int, blocks: int) -> None:
     """Of 4 pixels where there are 4 blocks, of 8 where there are 2; what is left is one tile more."""
     conv = Conv2d(out_channels=32 * blocks, requantize=HOW)
     chain = Chain(input=(1, 8, pixels, 32), dtype="uint8", conv=(conv,))
-    parts = nest_parts(planned_rows(chain, Plan(kernel="hvx", k_split=blocks, order="h_outer")))
+    parts = nest_parts(rows_of_plan(chain, Plan(kernel="hvx", k_split=blocks, order="h_outer")))
     width = 4 if blocks == 4 else 8
     assert parts["tile"] == 8 * -(-pixels // width)
     assert parts["sum"] == 8 * pixels * blocks
@@ -123,7 +124,7 @@ def test_blocks_that_do_not_lie_side_by_side_are_runs_of_their_own(k_split: int,
     """Of 8 blocks: 6 come as twice 3 and 2, 7 as 4 and 3 and 1, and no two of them lie side by side throughout."""
     conv = Conv2d(out_channels=256, requantize=HOW)
     chain = Chain(input=(1, 8, 8, 64), dtype="uint8", conv=(conv,))
-    parts = nest_parts(planned_rows(chain, Plan(kernel="hvx", k_split=k_split, order="h_outer")))
+    parts = nest_parts(rows_of_plan(chain, Plan(kernel="hvx", k_split=k_split, order="h_outer")))
     blocks = next(blocks for blocks in (4, 3, 2, 1) if parts[f"multiply{blocks}"])
     trips = parts[f"multiply{blocks}"] / (blocks * (8 if blocks <= 2 else 4))
     assert parts[f"apart{blocks}"] == trips * (runs - 1)
@@ -137,18 +138,20 @@ def test_depthwise_tiles_load_what_they_read(high: int, wide: int, stride: int, 
         out_channels=40, groups=40, kernel=(high, wide), stride=(stride, stride), dilation=(dilation, 1), requantize=HOW
     )
     chain = Chain(input=(2, 37, 41, 40), dtype="uint8", conv=(conv,))
-    planned = planned_rows(chain, Plan(kernel="hvx", order="h_outer", h_split=h_split))
-    parts, read = nest_parts(planned), rows_touched(planned)
+    axes, read = rows_of_plan(chain, Plan(kernel="hvx", order="h_outer", h_split=h_split)), Counter[str]()
+    for name, size in rows_touched(axes):
+        read[name] += np.asarray(size).item()
+    parts = nest_parts(axes)
     loaded = read["filter1_cache"] / 128 / ceil(conv.kernel[1] / 4)
     assert (parts["quad"] * 128, parts["tap"]) == (read["input_cache"], loaded * len(variants(conv)))
     assert parts["half"] <= parts["quad"] * 2
-    assert parts["lane"] == planned.instructions(0)
+    assert parts["lane"] == rows_macs(axes)["conv1"].item() // 128
 
 
 @pytest.mark.parametrize(("channels", "stores"), [(1, 7), (2, 3), (3, 5), (8, 0), (13, 3), (16, 0)])
 def test_pixels_are_widened_to_doublewords(channels: int, stores: int) -> None:
     conv = Conv2d(out_channels=32, requantize=HOW)
-    parts = nest_parts(planned_rows(Chain(input=(1, 8, 8, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(Chain(input=(1, 8, 8, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
     assert parts["store"] == 64 * stores
 
 
@@ -156,7 +159,7 @@ def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
     """Of 70 channels: two full planes, and 6 channels of the third; the others, which nobody reads, stay unfilled."""
     conv = Conv2d(out_channels=70, groups=70, requantize=HOW)
     chain = Chain(input=(1, 8, 8, 70), dtype="uint8", conv=(conv,))
-    parts = nest_parts(planned_rows(chain, Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(chain, Plan(kernel="hvx")))
     filters_and_outputs = 2 * 3
     assert (parts["line"], parts["store"]) == (64 * 3 + filters_and_outputs, 0)
     assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"
@@ -168,8 +171,8 @@ def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, 
     """Runs of rows x 8 columns x 32 channels make up the output, whole blocks of it."""
     conv = Conv2d(out_channels=channels, requantize=HOW)
     chain = Chain(input=(1, 16, width, 32), dtype="uint8", conv=(conv,))
-    planned = planned_rows(chain, Plan(kernel="hvx", order="h_outer", rows=rows, k_split=k_split))
-    written = parts_of_stages(planned)["write output"]
+    axes = rows_of_plan(chain, Plan(kernel="hvx", order="h_outer", rows=rows, k_split=k_split))
+    written = parts_of_stages(axes)["write output"]
     assert written["line"] * rows * 8 * 32 == written["output"] * 128
 
 
@@ -180,12 +183,12 @@ def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
 ) -> None:
     """Dealt vectors and others are what a row of planes takes; scaling a sum takes 3 instructions."""
     conv = Conv2d(out_channels=channels, kernel=(1, taps), stride=(1, stride), requantize=replace(HOW, rounding="up"))
-    planned = planned_rows(Chain(input=(1, 8, 140, inputs), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
-    form = planned.convs[0].form
+    axes = rows_of_plan(Chain(input=(1, 8, 140, inputs), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    form = axes.one.convs[0].form
     assume(isinstance(form, PixelForm))
     assert isinstance(form, PixelForm)
-    parts = nest_parts(planned)
-    assert parts["dealt"] + parts["plane"] == 8 * planned.convs[0].tiles.total() * form.planes.laid
+    parts = nest_parts(axes)
+    assert parts["dealt"] + parts["plane"] == 8 * axes.one.convs[0].tiles.total() * form.planes.laid
     assert parts["lane_scale"] == 3 * parts["sum"]
     assert parts["lane_channel"] == parts["tile"] * channels
     assert not parts["scale"]
@@ -201,6 +204,6 @@ def test_short_trips_tell_what_they_lack(channels: int, taps: int, part: str, la
     conv = Conv2d(out_channels=32, kernel=(taps, taps), dilation=(1, 2), requantize=HOW)
     width = 8 if lacking == 0 else 2
     size = (1, 8 + taps, width + 2 * (taps - 1), channels)
-    parts = nest_parts(planned_rows(Chain(input=size, dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(Chain(input=size, dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
     assert parts[part] == lacking * parts["run"]
     assert parts["twice"] == parts["run"] * (part == "twice_short")

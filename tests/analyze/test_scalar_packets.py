@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.analyze.nest_packets import nest_parts
-from hexconv.analyze.row_nest import planned_rows
+from hexconv.analyze.row_grid import nest_parts, rows_of_plan
 from hexconv.kernel.scalar import SCALAR_PARTS, ScalarForm
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.requantize import Rounding
@@ -25,18 +24,19 @@ def chain_of(channels: int, groups: int = 1, inputs: int = 16, how: Requantize =
 
 @given(st.integers(1, 70), st.integers(1, 3))
 def test_parts_of_scalar_code_are_its_work(channels: int, k_split: int) -> None:
-    planned = planned_rows(chain_of(channels), Plan(kernel="hvx", order="h_outer", k_split=k_split))
+    axes = rows_of_plan(chain_of(channels), Plan(kernel="hvx", order="h_outer", k_split=k_split))
+    planned = axes.one
     assert planned.kernels == ("plain", "hvx")
     form = planned.convs[0].form
     assert isinstance(form, ScalarForm)
-    parts, work, pixels = nest_parts(planned), form.work, 12 * 13
+    parts, work, pixels = nest_parts(axes), form.work, 12 * 13
     dead_pairs = (8 - channels) // 2 if channels < 8 else 0
     assert parts["word"] * 8 == pixels * 8 * (work.words * (4 - dead_pairs) / 4 + work.window_words) + work.filter_macs
     assert parts["scalar_run"] == pixels * work.runs
     assert parts["pixel"] == pixels
     assert parts["element"] == pixels * (channels if channels <= 8 else work.lanes)
     assert parts["lane_group"] * 8 == pixels * work.lanes
-    stored = planned.convs[0].target_columns * planned.stored_rows(1) * -(-channels // 32) * 32
+    stored = planned.convs[0].target_columns * (axes.made(1)[0] + axes.made(1)[1]).item() * -(-channels // 32) * 32
     assert parts["scalar_fill"] == stored - pixels * work.lanes
 
 
@@ -44,13 +44,13 @@ def test_parts_of_scalar_code_are_its_work(channels: int, k_split: int) -> None:
 def test_the_last_channel_is_looked_for_where_groups_have_fewer(
     channels: int, k_split: int, ragged: int, unsure: int
 ) -> None:
-    parts = nest_parts(planned_rows(chain_of(channels), Plan(kernel="hvx", order="h_outer", k_split=k_split)))
+    parts = nest_parts(rows_of_plan(chain_of(channels), Plan(kernel="hvx", order="h_outer", k_split=k_split)))
     assert (parts["ragged"], parts["unsure"]) == (ragged * 12 * 13, unsure * 12 * 13)
 
 
 @pytest.mark.parametrize(("rounding", "even"), [("even", 1), ("away", 0), ("up", 0)])
 def test_elements_tell_how_they_are_rounded(rounding: Rounding, even: int) -> None:
-    parts = nest_parts(planned_rows(chain_of(16, how=replace(LEFT, rounding=rounding)), Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(chain_of(16, how=replace(LEFT, rounding=rounding)), Plan(kernel="hvx")))
     assert parts["scaled_even"] == even * parts["scaled"] == even * parts["element"]
 
 
@@ -58,16 +58,16 @@ def test_elements_tell_how_they_are_rounded(rounding: Rounding, even: int) -> No
 def test_elements_are_looked_up_where_there_is_a_table(activation: Literal["table", "none"], looked_up: int) -> None:
     chain = chain_of(16)
     convs = (replace(chain.conv[0], activation=activation), chain.conv[1])
-    parts = nest_parts(planned_rows(replace(chain, conv=convs), Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(replace(chain, conv=convs), Plan(kernel="hvx")))
     assert parts["looked_up"] == looked_up * parts["element"]
 
 
 def test_a_depthwise_conv_has_products() -> None:
-    parts = nest_parts(planned_rows(chain_of(16, groups=16), Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(chain_of(16, groups=16), Plan(kernel="hvx")))
     assert parts["product"] == 12 * 13 * 16 * 9
     assert parts["word"] == parts["scalar_run"] == 0 < parts["tap_run"]
 
 
 def test_hvx_kernels_have_no_parts_of_scalar_code() -> None:
-    parts = nest_parts(planned_rows(chain_of(16, how=replace(LEFT, shift=-7)), Plan(kernel="hvx")))
+    parts = nest_parts(rows_of_plan(chain_of(16, how=replace(LEFT, shift=-7)), Plan(kernel="hvx")))
     assert not any(parts[name] for name in SCALAR_PARTS)

@@ -21,7 +21,8 @@ OF_HEIGHTS = ("stripes", "streams", "run_in", "warm_up", "ahead", "most_stripes"
 def check(chain: Chain, threads: int, way: tuple[bool, bool]) -> None:
     """Hold every count of every height against that of the height by itself."""
     blocks = max(tensor.channel_blocks for tensor in tensor_extents(chain))
-    rows = RowsOfChain.of(planned_rows(chain, Plan(kernel="hvx", threads=threads, k_split=blocks)))
+    planned = planned_rows(chain, Plan(kernel="hvx", threads=threads, k_split=blocks))
+    rows = RowsOfChain.of(planned.chain, planned.bands, threads)
     heights = (*range(8, rows.stored[-1] + 8, 8), *(rows for rows in (1, 2, 3) if rows <= chain.shapes[-1][1]))
     counts = StripeCounts(rows, heights, *way)
     for at, height in enumerate(heights):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hexconv.analyze import Planned
-from hexconv.analyze.nest_packets import nest_parts
+from hexconv.analyze.row_grid import nest_parts
 from hexconv.spec import Case
 from reports.kept import Runs
 from reports.rates import stages_and_whole
@@ -25,7 +25,7 @@ def test_stages_are_a_whole_run_in_packets_and_in_parts(tmp_path: Path) -> None:
     assert known.stages
     assert set(known.stages) == {"set up", "read input", "read filter1", "conv 1", "write output"}
     assert sum(stage.packets for stage in stages) == pytest.approx(whole.packets)
-    parts = nest_parts(Planned.of(case).rows)
+    parts = nest_parts(Planned.of(case).axes)
     assert {name: sum(stage.occurs.get(name, 0) for stage in stages) for name in parts} == pytest.approx(parts)
 
 

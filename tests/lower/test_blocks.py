@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hexconv.analyze import cache_usage, work_usage
-from hexconv.analyze.row_footprint import rows_footprints
+from hexconv.analyze import Planned, cache_usage, work_usage
 from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel import Forms, channel_blocks, forms_of
 from hexconv.kernel.channel_blocks import chosen_blocks
@@ -176,7 +175,7 @@ def test_predicted_sizes_bytes_and_products_are_the_counted_ones(case: Case) -> 
 
 def test_12_channels_take_12_and_no_planes() -> None:
     case = Case("fours", chain(64, THREE, THREE, THREE), ROLL)
-    caches = {cache.name: cache for cache in rows_footprints(planned_rows(case.chain, case.settled))}
+    caches = {cache.name: cache for cache in Planned.of(case).caches}
     assert caches["intermediate1"].shape[2:] == (3, 3, 32, 4)
     assert {"planes2", "planes3"}.isdisjoint(caches)
     assert planned_rows(case.chain, case.settled).convs[1].filter_vectors == 3 * 3 * 3

@@ -98,10 +98,8 @@ def test_results_sizes_and_work_are_what_they_should_be(name: str) -> None:
     assert lanes(case, 1)
     assert lanes(case, 0) or case.chain.input[3] > 4
     lowered = lower_case(case)
-    predicted = planned_rows(case.chain, case.settled)
     work = work_usage(case, count(lowered))
     assert work.agrees, work
-    assert work.convs[1].macs == predicted.macs(1)
     assert run_case(case, lowered, Simulator(slots=False)).check.passed
 
 

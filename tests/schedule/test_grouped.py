@@ -139,10 +139,10 @@ def test_zeros_between_groups_are_neither_stored_nor_multiplied() -> None:
     """8 groups of 16: 8 words of a tap instead of 32."""
     chain = of(conv(128, 8), channels=128, size=(56, 56))
     dense = replace(chain, conv=(replace(chain.conv[0], groups=1),))
-    grouped, whole = (Planned.of(Case("any", each, ROLLED)).rows for each in (chain, dense))
-    convs = [rows.convs[0] for rows in (grouped, whole)]
+    nests = [Planned.of(Case("any", each, ROLLED)) for each in (chain, dense)]
+    convs = [nest.rows.convs[0] for nest in nests]
     windows = [conv.tiles.total() * 3 * channel_form(conv).tile_row_bytes // 128 * 56 for conv in convs]
-    products = [rows.instructions(0) - summed for rows, summed in zip((grouped, whole), windows, strict=True)]
+    products = [nest.work.macs["conv1"] // 128 - summed for nest, summed in zip(nests, windows, strict=True)]
     assert products == [56 * 56 * 4 * 9 * 8, 56 * 56 * 4 * 9 * 32]
     caches = [{cache.name: cache.bytes for cache in rows_of(each)}["filter1_cache"] for each in (chain, dense)]
     assert caches == [128 * 32 * 9, 128 * 128 * 9]

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hexconv.search import Grid, Space, evaluate, row_axes
+from hexconv.analyze import row_axes
+from hexconv.analyze.row_axes import NestAxes
+from hexconv.search import Grid, Space, evaluate
 from hexconv.search.cuts import piece_of
 from hexconv.search.grid import FIGURES
 from hexconv.search.machine import rates
-from hexconv.search.row_axes import NestAxes
 from hexconv.search.space import Strip
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 
@@ -56,7 +57,7 @@ def test_a_number_that_is_forgotten_is_not_given_to_another_conv(monkeypatch: py
 
 def number(chain: Chain, index: int, k_split: int = 2) -> int:
     space = Space.of(chain, PLAN)
-    tiles = NestAxes(chain, space).tiles[k_split - 1]
+    tiles = NestAxes(chain, space.plans).tiles[k_split - 1]
     return row_axes.number_of(tiles.planned, index)
 
 

@@ -1,26 +1,23 @@
-"""All plans of a nest at once against the closed form of each: sizes, traffic, multiplications and packets."""
+"""All plans of a nest at once against each alone: sizes, traffic, multiplications and packets."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hexconv.analyze import Planned, planned_work
-from hexconv.analyze.exact import Integers
+from hexconv.analyze import Planned
 from hexconv.analyze.fit import vtcm_terms
-from hexconv.analyze.nest_packets import nest_parts
-from hexconv.analyze.row_nest import planned_rows
 from hexconv.search import Space, evaluate
-from hexconv.search.machine import Prices, rates
-from hexconv.search.row_grid import nest_footprint, nest_grid
+from hexconv.search.grid import nest_footprint
+from hexconv.search.machine import rates
 from hexconv.search.space import Strip, kinds_of_strips
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
+from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.places import STORAGES, Storage
-from hexconv.spec.vectors import vectors_bytes
 from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
@@ -34,46 +31,39 @@ HOW = Requantize(multiplier=1 << 30, shift=-9)
     st.sets(st.sampled_from(STORAGES), min_size=1, max_size=3),
     st.integers(1, 3),
 )
-def test_every_plan_has_the_figures_of_its_closed_form(chain: Chain, places: set[Storage], threads: int) -> None:
-    storages = sorted(places)
-    plan, prices = Plan(kernel="hvx", threads=threads), rates("v68").nest
+def test_every_plan_has_the_figures_of_a_grid_of_one(chain: Chain, places: set[Storage], threads: int) -> None:
+    plan = Plan(kernel="hvx", threads=threads)
     assume(kernel_of(chain, plan) == "hvx" and is_supported(chain))
-    space = Space.of(chain, plan, storages)
+    space = Space.of(chain, plan, sorted(places))
     assume(space.size <= MOST_PLANS)
-    for part in space.parts(tensor_extents(chain)[-1].row_blocks):
-        columns = nest_grid(chain, part, prices.packets)
-        _check(chain, part, columns, prices)
-        assert (nest_footprint(chain, part) == columns[0]).all()
+    check(chain, space, range(space.size))
 
 
 @LOWERED
 @given(chains(dtypes=("uint8", "int8", "int16")), st.sampled_from(STORAGES), st.integers(1, 3), st.randoms())
-def test_plans_in_strips_have_the_figures_of_their_closed_form(
+def test_plans_in_strips_have_the_figures_of_a_grid_of_one(
     chain: Chain, storage: Storage, threads: int, random: Random
 ) -> None:
-    plan, prices = Plan(kernel="hvx", threads=threads), rates("v68").nest
+    plan = Plan(kernel="hvx", threads=threads)
     assume(kernel_of(chain, plan) == "hvx" and is_supported(chain))
-    strips = (None, *kinds_of_strips(chain, plan))
-    grid = evaluate(chain, replace(Space.of(chain, plan, (storage,)), strips=strips), rates("v68"))
-    for number in random.sample(range(grid.space.size), min(grid.space.size, 20)):
+    space = replace(Space.of(chain, plan, (storage,)), strips=(None, *kinds_of_strips(chain, plan)))
+    check(chain, space, random.sample(range(space.size), min(space.size, 20)))
+
+
+def check(chain: Chain, space: Space, numbers: Iterable[int]) -> None:
+    """Hold the figures of some plans of a space against those of each alone."""
+    grid = evaluate(chain, space, rates("v68"))
+    for number in numbers:
         found = grid.figures(number)
-        _check_one(chain, found.plan, (found.footprint_bytes, found.traffic_bytes, found.macs))
-        packets = prices.packets(nest_parts(planned_rows(chain, found.plan)))
-        assert np.isclose(found.latency_packets, packets, rtol=1e-9), found.plan.slug
-
-
-def _check(chain: Chain, space: Space, columns: tuple[Integers, ...], prices: Prices) -> None:
-    for number, found in enumerate(zip(*columns, strict=True)):
-        one = space.plan(number)
-        traffic = found[1] + sum(vectors_bytes(chain).values())
-        _check_one(chain, one, (found[0], traffic, found[2]))
-        assert np.isclose(found[3], prices.packets(nest_parts(planned_rows(chain, one))), rtol=1e-9), one.slug
-
-
-def _check_one(chain: Chain, plan: Plan, found: tuple[Any, ...]) -> None:
-    work = planned_work(chain, plan)
-    footprint = sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, plan)))
-    assert found == (footprint, sum(work.traffic_bytes.values()), sum(work.macs.values())), plan.slug
+        planned = Planned(chain, found.plan)
+        footprint = sum(term.vtcm_bytes for term in vtcm_terms(planned))
+        known = (footprint, sum(planned.work.traffic_bytes.values()), sum(planned.work.macs.values()))
+        assert (found.footprint_bytes, found.traffic_bytes, found.macs) == known, found.plan.slug
+        assert np.isclose(found.latency_packets, rates("v68").packets(planned), rtol=1e-9), found.plan.slug
+    if space.strips == (None,):
+        parts = space.parts(tensor_extents(chain)[-1].row_blocks, chain.output_layout != IN_BLOCKS)
+        alone = [nest_footprint(chain, part).reshape(part.shape) for part in parts]
+        assert (np.concatenate(alone, axis=1).ravel() == grid.footprint_bytes).all()
 
 
 STEPPED_OVER = Chain(
@@ -90,9 +80,8 @@ STEPPED_OVER = Chain(
 
 
 def test_a_conv_of_which_some_stripes_make_no_row_has_its_products_in_others() -> None:
-    space, prices = Space.of(STEPPED_OVER, Plan(kernel="hvx")), rates("v68").nest
-    for part in space.parts(tensor_extents(STEPPED_OVER)[-1].row_blocks):
-        _check(STEPPED_OVER, part, nest_grid(STEPPED_OVER, part, prices.packets), prices)
+    space = Space.of(STEPPED_OVER, Plan(kernel="hvx"))
+    check(STEPPED_OVER, space, range(space.size))
 
 
 DENSE_OR_PIXELS = Chain(
@@ -107,10 +96,7 @@ DENSE_OR_PIXELS = Chain(
 def test_a_cache_that_only_some_k_splits_have_is_counted_for_every_thread() -> None:
     plan = Plan(kernel="hvx", threads=2)
     space = replace(Space.of(DENSE_OR_PIXELS, plan), strips=(None, Strip(2, "keep")))
-    grid = evaluate(DENSE_OR_PIXELS, space, rates("v68"))
-    for number in range(0, space.size, 5):
-        found = grid.figures(number)
-        _check_one(DENSE_OR_PIXELS, found.plan, (found.footprint_bytes, found.traffic_bytes, found.macs))
+    check(DENSE_OR_PIXELS, space, range(0, space.size, 5))
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NHWC8h8w32c"])

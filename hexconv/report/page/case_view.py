@@ -22,7 +22,7 @@ from hexconv.analyze import cache_usage, needed_macs, needed_work
 from hexconv.analyze.block_nest import PlannedBlocks
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.row_stripes import RowStripes
+from hexconv.analyze.row_stripes import StripeCounts
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import BySplits, PlanCost, own_cost
 from hexconv.report.listing import Block, header_of, module_of
@@ -143,15 +143,15 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     [(16, 24, 32), (8, 16, 24), (8, 8, 16)]
     """
     planned = Planned(chain, plan)
-    stored = _in_rows(planned.rows) if planned.nest == "rows" else _in_blocks(planned.blocks)
+    stored = _in_rows(*planned.axes.counts.values()) if planned.nest == "rows" else _in_blocks(planned.blocks)
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
-def _in_rows(planned: RowStripes) -> Iterator[tuple[Held, ...]]:
+def _in_rows(counts: StripeCounts) -> Iterator[tuple[Held, ...]]:
     """Yield the stored rows that a thread holds of each tensor once it has made the rows of a step."""
-    for band in planned.counts.bands:
+    for band in counts.bands:
         end = np.minimum(band.end, band.last)
-        first = np.maximum(end - planned.counts.cache_rows, band.first)
+        first = np.maximum(end - counts.cache_rows, band.first)
         first[-1] = band.begin[-1]  # no later step reads the output
         tensors = zip(first.tolist(), end.tolist(), band.begin.tolist(), strict=True)
         yield from zip(*(map(Held, *rows) for rows in tensors), strict=True)

@@ -1,18 +1,16 @@
-"""Values of a nest of rows along each axis of the space, memoised by conv signature: all heights of stripes, all tiles.
+"""Values of a nest of rows along each axis of a grid of plans, memoised by conv signature; one plan is a grid of one.
 
 The words of a plan and its stripes decide how often rows are made, steps run and filters staged
-(`hexconv.analyze.row_stripes`). Its words and k_split decide how much one row, step or filter takes
-(`hexconv.search.row_axes`). One thing depends on both: where stripes stand inside of channel tiles, the rows that the
-last conv reads are made once for each of its tiles.
+(`hexconv.analyze.row_stripes`). Its k_split decides how much one row, step or filter takes. One thing depends on both:
+where stripes stand inside of channel tiles, the rows that the last conv reads are made once for each of its tiles.
 
-Convs that are alike (`hexconv.search.row_axes`) take the same, and their figures are computed once.
-
-What a conv takes depends on the conv, on the columns of what it reads and makes, and on how both lie: on nothing else
-of its chain, and not on how many rows or images there are. Convs of other cuts of a chain, in strips of other widths
-and under other k_splits often agree in all of that.
+Convs that are alike take the same, and their figures are computed once. What a conv takes depends on the conv, on the
+columns of what it reads and makes, and on how both lie: on nothing else of its chain, and not on how many rows or
+images there are. Convs of other cuts of a chain, in strips of other widths and under other k_splits often agree in all
+of that.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import count
@@ -23,17 +21,16 @@ import numpy as np
 
 from hexconv.analyze.caches import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.exact import Integers, integer_type
-from hexconv.analyze.nest_packets import input_parts, on_conv, on_filter, on_output
-from hexconv.analyze.row_footprint import footprint_of_filter, footprints_of_conv, footprints_of_input
+from hexconv.analyze.nest_packets import on_conv, on_filter, on_input, on_output
+from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.analyze.row_nest import PlannedRows, planned_rows
 from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
 from hexconv.kernel import output_layout
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.layout import Layout
-from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan
-from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
+from hexconv.spec.extents import REMEMBERED
 
 MOST_REMEMBERED = 1 << 15
 """The number of figures, and of convs that are not alike, that are kept."""
@@ -98,24 +95,56 @@ def _row_of(layout: Layout) -> tuple[str, tuple[int, ...]]:
     return layout.name, layout.physical_shape[2:]
 
 
-OF_STRIPES = ("input", "intermediate", "output")
-"""The roles of caches that hold the rows of a stripe."""
-KEPT = "kept"
-"""The role of caches that hold columns of all rows of a tensor."""
-OF_FILTERS = ("filter", "words")
-"""The roles of caches that hold a whole filter where filters are resident, and a tile of it where they aren't."""
+@dataclass(frozen=True)
+class Plans:
+    """Plans of one chain as a grid with three axes: words x heights of stripes x values of k_split.
 
-Way = tuple[bool, bool]
-"""A way to copy: whether filters are resident, and whether copies overlap compute."""
-WAYS: tuple[Way, ...] = ((False, False), (False, True), (True, False), (True, True))
+    Attributes:
+        words: one plan for every combination of words, [words]; what their splits are doesn't matter.
+        heights: the rows of a stripe, [H], where the output has as many.
+        k_splits: the values of k_split, [K].
+        sample: a plan with the words that all have in common: kernel, threads, strips, and whether stripes are blocks
+            or rows, where that decides how the output lies.
+    """
 
-Priced = Callable[[Parts], float]
+    words: tuple[Plan, ...]
+    heights: tuple[int, ...]
+    k_splits: tuple[int, ...]
+    sample: Plan
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Plans":
+        """Return a grid of one plan."""
+        return cls((plan,), (plan.stripe_rows,), (plan.k_split,), plan)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The sizes of the axes."""
+        return len(self.words), len(self.heights), len(self.k_splits)
+
+    def flags(self, knob: str, value: str) -> Integers:
+        """Return where a knob has a value: [words, 1, 1]."""
+        return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+
+
+Priced = Callable[[Parts], Any]
+"""Takes the parts of a row, a step or the like to their packets, or to whatever adds up and can be multiplied."""
+
+
+def as_parts(parts: Parts) -> Parts:
+    """Take parts as they are."""
+    return parts
+
+
+CacheSizes = dict[tuple[str, str, int], tuple[PredictedCache, PredictedCache]]
+"""Caches by role, by the type of their elements, and by their place among those that have the same: as they are where
+filters are staged tile by tile, and where they are resident. Their names and numbers may be those of a conv alike."""
 
 
 @lru_cache(REMEMBERED)
-def _turned(plan: Plan, **knobs: Any) -> Plan:
-    """Return a plan with other knobs; all strips of a chain ask for the same ones."""
-    return replace(plan, **knobs)
+def _tiled(plan: Plan, k_split: int) -> Plan:
+    """Return a plan with other tiles of channels; all pieces and strips of a chain ask for the same ones."""
+    return replace(plan, k_split=k_split)
 
 
 @dataclass(frozen=True)
@@ -123,14 +152,16 @@ class Tiles:
     """What a nest takes under one k_split.
 
     Attributes:
-        planned: a plan with that k_split, with single buffering, and filters that are staged tile by tile.
+        planned: a plan with that k_split.
     """
 
     planned: PlannedRows
 
     def of_k_split(self, k_split: int) -> "Tiles":
         """Return what the nest takes under another k_split."""
-        return Tiles(replace(self.planned, plan=_turned(self.planned.plan, k_split=k_split)))
+        if k_split == self.planned.plan.k_split:
+            return self
+        return Tiles(replace(self.planned, plan=_tiled(self.planned.plan, k_split)))
 
     def is_depthwise(self, index: int) -> bool:
         """Whether lanes of conv `index` are its channels."""
@@ -159,64 +190,38 @@ class Tiles:
         """The multiply-accumulates that sum the filter of conv `index`, in all threads."""
         return self._once("staging macs", index, lambda: self.planned.staging_macs(index))
 
-    def prices(self, index: int, priced: Priced) -> list[float]:
+    def touched(self, index: int) -> Cost:
+        """The bytes that the kernel of conv `index` reads and writes in each cache."""
+        return self.planned.convs[index].form.traffic()
+
+    def prices(self, index: int, priced: Priced) -> list[Any]:
         """Price a row with elements of conv `index`, a row without, a step, what happens once, and rows together."""
-        return self._once(priced, index, lambda: prices(on_conv(self.planned, index), priced))
+        return self._once(priced, index, lambda: [priced(parts) for parts in on_conv(self.planned, index).parts])
 
-    def filter_prices(self, index: int, priced: Priced) -> dict[Way, float]:
-        """Price staging the whole filter of conv `index`, for each way to copy."""
-        return self._once(("filter", priced), index, lambda: self._filter_prices(index, priced))
+    def filter_prices(self, index: int, priced: Priced) -> list[Any]:
+        """Price staging the whole filter of conv `index`, for each way to copy (`WAYS`)."""
+        return self._once(
+            ("filter", priced), index, lambda: [priced(on_filter(self.planned, index, *way)) for way in WAYS]
+        )
 
-    def _filter_prices(self, index: int, priced: Priced) -> dict[Way, float]:
-        return {way: priced(on_filter(self._copied(*way), index)) for way in WAYS}
+    def output_prices(self, priced: Priced) -> list[list[Any]]:
+        """Price a step that copies some of the output, and what copies take once: without and with overlap."""
+        both = (on_output(self.planned, is_double) for is_double in (False, True))
+        return [[priced(spent.step), priced(spent.once)] for spent in both]
 
-    def output_prices(self, is_double: bool, priced: Priced) -> tuple[float, float]:
-        """Price a step that copies some of the output, and what copies of the output take once."""
-        spent = on_output(self._copied(is_double=is_double))
-        return priced(spent.step), priced(spent.once)
+    def input_prices(self, priced: Priced) -> list[list[Any]]:
+        """Price rows and steps of the input, as in `prices`: without overlap, with it, and read ahead into a ring."""
+        ways = ((False, False), (True, False), (True, True))
+        return [[priced(parts) for parts in on_input(self.planned, *way).parts] for way in ways]
 
-    def input_prices(self, is_double: bool, reads_ahead: bool, priced: Priced) -> list[float]:
-        """Price rows and steps of the input, as in `prices`.
+    def caches(self, tensor: int) -> CacheSizes:
+        """Return all caches that a plan may have of a tensor, of the filter of the conv that makes it, and its scratch.
 
-        Args:
-            is_double: whether copies overlap compute.
-            reads_ahead: whether a ring holds rows of the input that are read ahead.
-            priced: returns the packets of parts.
+        Each is that of one thread, with one slot, and with one row where it has rows (`hexconv.analyze.row_footprint`).
         """
-        return prices(input_parts(self._copied(is_double=is_double), reads_ahead), priced)
-
-    def caches_of_input(self) -> "Caches":
-        """Return the caches of the input, as in `caches`."""
-        return _caches(footprints_of_input(self._in_vtcm), self.planned, 0)
-
-    def caches(self, index: int) -> "Caches":
-        """Return all caches that a plan may have of the filter of conv `index`, of what it makes, and of its kernel."""
-        return self._once("caches", index, lambda: self._caches(index))
-
-    def _caches(self, index: int) -> "Caches":
-        found = _caches(footprints_of_conv(self._in_vtcm, index), self.planned, index + 1)
-        resident = footprint_of_filter(self._copied(is_resident=True), index)
-        key = next(key for key, held in found.items() if held.cache.role in OF_FILTERS)
-        return found | {key: replace(found[key], resident=(resident.bytes, resident.copies))}
-
-    @cached_property
-    def _in_vtcm(self) -> PlannedRows:
-        """A plan with all caches that there may be, with one slot each: kernels copy by themselves."""
-        return replace(self.planned, plan=_turned(self.planned.plan, storage="vtcm"))
-
-    @cached_property
-    def _copied_so(self) -> dict[Way, PlannedRows]:
-        """What `_copied` has returned."""
-        return {(False, False): self.planned}
-
-    def _copied(self, is_resident: bool = False, is_double: bool = False) -> PlannedRows:
-        """Return the same plan with resident filters, or with copies that overlap compute."""
-        way = is_resident, is_double
-        if way not in self._copied_so:
-            filters = "resident" if is_resident else "per_tile"
-            plan = _turned(self.planned.plan, filters=filters, buffering="double" if is_double else "single")
-            self._copied_so[way] = replace(self.planned, plan=plan)
-        return self._copied_so[way]
+        if not tensor:
+            return _by_role(self.planned, tensor)
+        return self._once("caches", tensor - 1, lambda: _by_role(self.planned, tensor))
 
     def _once(self, what: Hashable, index: int, compute: Callable[[], Figure]) -> Figure:
         """Return a figure of conv `index`, which is computed once for all convs that are alike."""
@@ -228,66 +233,39 @@ class Tiles:
         return [number_of(self.planned, index) for index in range(len(self.planned.chain.conv))]
 
 
-@dataclass(frozen=True)
-class Held:
-    """A cache of a conv, or one like it of another conv, whose name and number say nothing then.
-
-    Attributes:
-        cache: the cache: its role, and the type of its elements.
-        bytes: its bytes, or the bytes of one of its rows if it has rows.
-        copies: how many threads have one of their own.
-        resident: bytes and copies where filters are resident.
-    """
-
-    cache: PredictedCache
-    bytes: int
-    copies: int
-    resident: tuple[int, int]
-
-
-Caches = dict[tuple[str, str, int], Held]
-"""Caches by role, by the type of their elements, and by their place among those that have the same."""
-
-
-def _caches(caches: Iterable[PredictedCache], planned: PlannedRows, tensor: int) -> Caches:
-    """Return some caches of a tensor; those that have rows as one of their rows."""
-    rows = dict.fromkeys(OF_STRIPES, planned.cache_rows[tensor]) | {KEPT: planned.extents[tensor].rows}
-    found: Caches = {}
-    for cache in caches:
-        place = sum(key[:2] == (cache.role, cache.dtype) for key in found)
-        bytes = cache.bytes // rows.get(cache.role, 1)
-        found[cache.role, cache.dtype, place] = Held(cache, bytes, cache.copies, (bytes, cache.copies))
+def _by_role(planned: PlannedRows, tensor: int) -> CacheSizes:
+    """Return the caches of a tensor and the scratch of the conv that makes it."""
+    staged, resident = (
+        (*caches_of(planned, tensor, is_resident), *(scratch_of(planned, tensor - 1) if tensor else ()))
+        for is_resident in (False, True)
+    )
+    found: CacheSizes = {}
+    for of_tile, of_all in zip(staged, resident, strict=True):
+        place = sum(key[:2] == (of_tile.role, of_tile.dtype) for key in found)
+        found[of_tile.role, of_tile.dtype, place] = of_tile, of_all
     return found
 
 
-def prices(cost: Cost, priced: Priced) -> list[float]:
-    """Price a row with elements, a row without, a step, what happens once, and rows that are made together."""
-    return [priced(parts) for parts in cost.parts]
+WAYS = ((False, False), (False, True), (True, False), (True, True))
+"""The ways to copy: whether filters are resident, and whether copies overlap compute."""
 
 
 @dataclass(frozen=True)
 class NestAxes:
-    """A chain over a plan space in which all plans have a nest of rows, and stripes of one kind.
+    """A chain over a grid of plans whose nest is kept in rows, with stripes of one kind.
 
-    Arrays have the shape [words, H, K], or broadcast to it: H counts heights of stripes, K counts `k_splits`.
+    Arrays have the shape [words, H, K], or broadcast to it: H counts heights of stripes, K counts values of k_split.
     """
 
     chain: Chain
-    space: Space
+    plans: Plans
 
     @cached_property
     def tiles(self) -> list[Tiles]:
-        """What rows, steps and filters take, [K], with stripes of one height.
-
-        Stripes are either rows or blocks of 8 rows: all of a space are of one kind.
-        """
-        stripe = {"rows": self.space.rows[0]} if self.space.rows else {"h_split": 1}
-        words = replace(self.space.words[0], order="h_outer", halo="recompute", column_halo="recompute")
-        if self.space.words[0].column_halo == "keep":
-            words = replace(words, halo="roll", column_halo="keep")
-        plan = replace(words, buffering="single", filters="per_tile", storage="global", **stripe)
-        first = Tiles(planned_rows(self.chain, replace(plan, k_split=int(self.space.k_splits[0]))))
-        return [first, *(first.of_k_split(int(k_split)) for k_split in self.space.k_splits[1:])]
+        """What rows, steps and filters take, [K]."""
+        k_splits = self.plans.k_splits
+        first = Tiles(planned_rows(self.chain, _tiled(self.plans.sample, k_splits[0])))
+        return [first.of_k_split(k_split) for k_split in k_splits]
 
     @property
     def one(self) -> PlannedRows:
@@ -305,21 +283,21 @@ class NestAxes:
         return self.one.bands.count
 
     @cached_property
-    def _ways(self) -> dict[tuple[bool, bool], StripeCounts]:
+    def counts(self) -> dict[tuple[bool, bool], StripeCounts]:
         """What stripes do in each way that some plan has: whether they roll, and whether copies overlap compute."""
-        rows, heights = RowsOfChain.of(self.one), tuple(_stripe_rows(stripe) for stripe in self.space.stripes)
-        ways = dict.fromkeys((plan.halo == "roll", plan.buffering == "double") for plan in self.space.words)
-        return {way: stripe_counts(rows, heights, *way) for way in ways}
+        rows = RowsOfChain.of(self.one.chain, self.one.bands, self.one.plan.threads)
+        ways = dict.fromkeys((plan.halo == "roll", plan.buffering == "double") for plan in self.plans.words)
+        return {way: stripe_counts(rows, self.plans.heights, *way) for way in ways}
 
     @cached_property
     def _way_of_words(self) -> Integers:
         """The number of the way that each combination of words has: [words]."""
-        numbers = {way: number for number, way in enumerate(self._ways)}
-        return np.array([numbers[plan.halo == "roll", plan.buffering == "double"] for plan in self.space.words])
+        numbers = {way: number for number, way in enumerate(self.counts)}
+        return np.array([numbers[plan.halo == "roll", plan.buffering == "double"] for plan in self.plans.words])
 
     def rows(self, of: Callable[[StripeCounts], Any]) -> Integers:
         """Return figures [words, H] or [words, ..., H] that depend on stripes."""
-        return np.array([of(counts) for counts in self._ways.values()])[self._way_of_words]
+        return np.array([of(counts) for counts in self.counts.values()])[self._way_of_words]
 
     def times(self, of: Callable[[StripeCounts], Any]) -> Integers:
         """Return how often something happens in all images, as in `rows`."""
@@ -329,24 +307,18 @@ class NestAxes:
         """Return figures [1, 1, K] that depend on channel tiles alone."""
         return np.array([of(tiles) for tiles in self.tiles])[None, None]
 
-    def copies(self, of: Callable[[Tiles], Mapping[Way, Any]]) -> Integers:
-        """Return figures [words, 1, K] that depend on channel tiles and on the way to copy, which `of` maps to them."""
-        known = [of(tiles) for tiles in self.tiles]
-        of_ways = np.array([[each[way] for each in known] for way in WAYS])
-        return of_ways[self._copied, None]
-
-    @cached_property
-    def _copied(self) -> Integers:
-        """The number of the way to copy (`WAYS`) that each combination of words has: [words]."""
-        return np.array(
-            [WAYS.index((plan.filters == "resident", plan.buffering == "double")) for plan in self.space.words]
-        )
+    def filter_copies(self, index: int, priced: Priced) -> Integers:
+        """Price staging the whole filter of conv `index`: [words, 1, K]."""
+        known = np.array([tiles.filter_prices(index, priced) for tiles in self.tiles]).T
+        return known[
+            [WAYS.index((plan.filters == "resident", plan.buffering == "double")) for plan in self.plans.words], None
+        ]
 
     @cached_property
     def kind(self) -> type:
         """The integer type that holds the figures of a plan that repeats everything most often."""
         again, batch = self.tiles[0].channel_tiles(self.convs[-1]), self.one.extents[-1].batch
-        counts = self._ways.values()
+        counts = self.counts.values()
         most = again * batch
         rows = [most * int(each) for each in np.max([each.logical_rows.max(axis=-1) for each in counts], axis=0)]
         staged = [most * int(each) for each in np.max([each.stagings.max(axis=-1) for each in counts], axis=0)]
@@ -359,7 +331,7 @@ class NestAxes:
     @cached_property
     def again(self) -> Integers:
         """How many times each row is made that the last conv reads."""
-        repeats = self.space.flags("order", "k_outer") & (self.rows(lambda counts: counts.stripes) > 1)[..., None]
+        repeats = self.plans.flags("order", "k_outer") & (self.rows(lambda counts: counts.stripes) > 1)[..., None]
         tiles = self.of_tiles(lambda tiles: tiles.channel_tiles(self.convs[-1]))
         return np.where(repeats, tiles, 1)
 
@@ -405,13 +377,8 @@ class NestAxes:
     def _stagings(self) -> Integers:
         """How often the filter of the conv that makes each tensor is staged: [T, words, H, K]."""
         staged = self._all_repeated(self.times(lambda counts: counts.stagings))
-        return np.where(self.space.flags("filters", "resident"), 1, staged)
+        return np.where(self.plans.flags("filters", "resident"), 1, staged)
 
     def stagings(self, index: int) -> Integers:
         """Count how often the whole filter of a conv is staged."""
         return self._stagings[index + 1]
-
-
-def _stripe_rows(stripe: dict[str, int]) -> int:
-    """Return the rows of a stripe from the knob that states its height."""
-    return stripe.get("rows") or stripe["h_split"] * ROW_BLOCK

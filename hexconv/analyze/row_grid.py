@@ -1,0 +1,393 @@
+"""Values of every plan of a nest of rows at once: caches, footprint, traffic, MACs, packets; one plan is a grid of one.
+
+Every figure is a sum of products: how often something happens, by words and stripes, times what it takes, by words and
+k_split (`hexconv.analyze.row_axes`).
+
+Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
+makes anything, or once for all threads if it is resident; and the packed output once. Biases, vectors and tables go
+through no cache; `hexconv.analyze.planned` counts them once a call.
+
+With double buffering a cache that is copied to or from more than once gets a second slot.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hexconv.analyze.caches import PredictedCache
+from hexconv.analyze.exact import Integers, ceil_divide, integer_type
+from hexconv.analyze.liveness import PredictedAllocation
+from hexconv.analyze.nest_packets import on_set_up
+from hexconv.analyze.row_axes import NestAxes, Plans, Priced, as_parts
+from hexconv.analyze.row_footprint import caches_of, scratch_of
+from hexconv.kernel.bands import turns
+from hexconv.kernel.cost import Parts
+from hexconv.spec import Chain, Plan
+from hexconv.spec.names import (
+    INPUT_CACHE,
+    OUTPUT_CACHE,
+    conv_name,
+    filter_cache,
+    filter_name,
+    intermediate,
+    kept_cache,
+    target_cache,
+    words_cache,
+)
+from hexconv.spec.places import MIXED
+
+OF_STRIPES = ("input", "intermediate", "output")
+"""The roles of caches that hold the rows of a stripe."""
+KEPT = "kept"
+"""The role of caches that hold columns of all rows of a tensor."""
+OF_FILTERS = ("filter", "words")
+"""The roles of caches that hold a whole filter where filters are resident, and a tile of it where they aren't."""
+ALONE = -1
+
+
+def rows_of_plan(chain: Chain, plan: Plan) -> NestAxes:
+    """Return a plan of a nest of rows as a grid of one."""
+    return NestAxes(chain, Plans.of(plan))
+
+
+def rows_footprints(axes: NestAxes) -> tuple[PredictedCache, ...]:
+    """Predict every cache of one plan, then the scratch of its kernels.
+
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
+    >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
+    >>> plan = Plan(kernel="hvx", order="h_outer", halo="roll", buffering="double")
+    >>> [(cache.name, cache.bytes) for cache in rows_footprints(rows_of_plan(chain, plan))][:3]
+    [('input_cache', 147456), ('filter1_cache', 73728), ('intermediate1', 81920)]
+    """
+    planned, slots, (plan,) = axes.one, _slots(axes), axes.plans.words
+    is_resident = plan.filters == "resident"
+    caches = [cache for tensor in range(len(axes.convs) + 1) for cache in caches_of(planned, tensor, is_resident)]
+    scratch = [cache for index in axes.convs for cache in scratch_of(planned, index)]
+    found = []
+    for cache in (*caches, *scratch):
+        if cache.is_vtcm_only and not cache.is_in_vtcm(plan):
+            continue
+        first, *shape = cache.shape
+        if cache.role in (*OF_STRIPES, KEPT):
+            shape[0] = int(_rows(axes, cache.role, cache.number).item())
+        parts = [axes.threads] if axes.threads > 1 and not (is_resident and cache.role in OF_FILTERS) else []
+        parts += [2] if slots.get(cache.name, np.ones(1)).item() > 1 else []
+        found.append(replace(cache, shape=(*parts, first, *shape), copies=_copies(axes, cache.role).item()))
+    return tuple(found)
+
+
+def _rows(axes: NestAxes, role: str, tensor: int) -> Any:
+    """Return how often a cache holds the row, or the block of rows, that it is predicted for: [words, H, 1]."""
+    if role == KEPT:
+        return np.array(axes.one.extents[tensor].rows)
+    return axes.cache_rows[:, tensor, :, None] // axes.one.forms.row_units[tensor]
+
+
+def _copies(axes: NestAxes, role: str) -> Integers:
+    """Return how many threads have a cache of their own, [words, 1, 1]; filters that are resident serve all."""
+    return np.where(axes.plans.flags("filters", "resident") & (role in OF_FILTERS), 1, axes.threads)
+
+
+def rows_allocations(axes: NestAxes) -> Iterator[PredictedAllocation]:
+    """Yield every memory of one plan, in the order of the first cache in each: caches that take turns share one.
+
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
+    >>> conv = Conv2d(out_channels=128, requantize=Requantize(multiplier=1 << 20))
+    >>> chain = Chain(input=(1, 8, 8, 128), dtype="uint8", conv=(conv, conv, conv))
+    >>> [(memory.holds, memory.bytes) for memory in rows_allocations(rows_of_plan(chain, Plan(kernel="hvx")))][:2]
+    [(('input_cache', 'intermediate2'), 8192), (('filter1_cache', 'filter2_cache', 'filter3_cache'), 4096)]
+    """
+    shared: dict[tuple[object, ...], list[PredictedCache]] = {}
+    memories, (plan,) = _turns(axes), axes.plans.words
+    for cache in rows_footprints(axes):
+        turn = memories[cache.name].item() if cache.name in memories else ALONE
+        key = (cache.name if turn == ALONE else turn, cache.dtype, cache.is_in_vtcm(plan))
+        shared.setdefault(key, []).append(cache)
+    for first, *others in shared.values():
+        names, most = (first.name, *(cache.name for cache in others)), max(cache.bytes for cache in (first, *others))
+        yield PredictedAllocation(names, first.dtype, most, first.is_in_vtcm(plan), first.copies)
+
+
+def footprint_bytes(axes: NestAxes, granule_bytes: int) -> Integers:
+    """Compute the bytes of all memories; what one holds is rounded up to whole granules."""
+    every, slots, memories = list(_caches(axes)), _slots(axes), _turns(axes)
+    kind = _kind(axes, every)
+    total, largest = np.zeros(1, kind), dict[tuple[int, str], Integers]()
+    for tensor, caches in every:
+        cache = next(each for each, _ in caches if each)
+        name, copies = _name(cache.role, tensor), _copies(axes, cache.role)
+        held = _held_bytes(axes, tensor, caches, kind) * slots.get(name, 1) * counts(axes, cache)
+        held = copies * ceil_divide(held, granule_bytes) * granule_bytes
+        if name not in memories:
+            total = total + held
+            continue
+        turn = memories[name]
+        total = total + np.where(turn == ALONE, held, 0)
+        for memory in {*turn.ravel().tolist()} - {ALONE}:
+            others = largest.get((memory, cache.dtype), 0)
+            largest[memory, cache.dtype] = np.maximum(others, np.where(turn == memory, held, 0))
+    return sum(largest.values(), total)
+
+
+Both = tuple[PredictedCache | None, PredictedCache | None]
+"""A cache of filters that are staged tile by tile, and of resident ones; none in plans that don't have it."""
+
+
+def _caches(axes: NestAxes) -> Iterator[tuple[int, list[Both]]]:
+    """Yield each cache with the number of its tensor: [K]."""
+    for tensor in range(len(axes.convs) + 1):
+        every = [tiles.caches(tensor) for tiles in axes.tiles]
+        for key in dict.fromkeys(key for each in every for key in each):
+            yield tensor, [each.get(key, (None, None)) for each in every]
+
+
+def _name(role: str, tensor: int) -> str:
+    """Return the name of a cache of a tensor by which others know its slots, and with whom it takes turns."""
+    named = {"intermediate": intermediate, "filter": filter_cache, "words": words_cache}
+    of_ends = {"input": INPUT_CACHE, "output": OUTPUT_CACHE}
+    return named[role](tensor) if role in named else of_ends.get(role, role)
+
+
+def _kind(axes: NestAxes, every: list[tuple[int, list[Both]]]) -> type:
+    """Return the integer type that holds the bytes of all caches of all threads, each in two slots."""
+    most = 0
+    for tensor, caches in every:
+        rows = max(axes.one.extents[tensor].rows, int(axes.cache_rows[:, tensor].max()))
+        most += rows * max(_bytes(staged) + _bytes(resident) for staged, resident in caches)
+    return integer_type(4 * axes.threads * most)
+
+
+def _bytes(cache: PredictedCache | None) -> int:
+    return cache.bytes if cache else 0
+
+
+def _held_bytes(axes: NestAxes, tensor: int, caches: list[Both], kind: type) -> Integers:
+    """Compute the bytes that one cache of a thread holds in one slot: 0 in plans that don't have it.
+
+    Args:
+        axes: the plans.
+        tensor: the tensor that the cache belongs to.
+        caches: the cache, [K].
+        kind: the integer type of the bytes.
+    """
+    role = next(each.role for each, _ in caches if each)
+    staged, resident = (np.array([_bytes(each[way]) for each in caches], kind)[None, None] for way in (False, True))
+    if role in OF_FILTERS:
+        return np.where(axes.plans.flags("filters", "resident"), resident, staged)
+    return staged * _rows(axes, role, tensor) if role in (*OF_STRIPES, KEPT) else staged
+
+
+def _turns(axes: NestAxes) -> dict[str, Integers]:
+    """Return [words, H, 1]: the number of the memory in which a cache takes turns with others, or ALONE; by its name.
+
+    Each stripe makes all rows that it reads then: no ring and no kept column hands any on to the next one. Caches that
+    take turns in no plan are left out.
+    """
+    strips = axes.one.strips
+    if strips and strips.keeps:
+        return {}
+    whole = axes.rows(lambda counts: counts.stripes)[..., None] == 1
+    makes_anew = axes.plans.flags("halo", "recompute") | whole
+    of_words = [
+        {name: number for number, names in enumerate(turns(len(axes.convs), plan)) for name in names}
+        for plan in axes.plans.words
+    ]
+    names = dict.fromkeys(name for memories in of_words for name in memories)
+    return {
+        name: np.where(makes_anew, np.array([each.get(name, ALONE) for each in of_words])[:, None, None], ALONE)
+        for name in names
+    }
+
+
+def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
+    """Return [words, 1, 1]: 1 where a cache counts, else 0.
+
+    Where some cache lies in VTCM, those in VTCM count; elsewhere all do that there are.
+    """
+    plans = {plan.storage: plan for plan in axes.plans.words}
+    there = {
+        storage: cache.is_in_vtcm(plan) or not (plan.uses_vtcm or cache.is_vtcm_only) for storage, plan in plans.items()
+    }
+    if len(there) == 1:
+        return np.full((1, 1, 1), int(*there.values()))
+    return np.array([there[plan.storage] for plan in axes.plans.words])[:, None, None] * 1
+
+
+def _slots(axes: NestAxes) -> dict[str, Integers]:
+    """Return the slots of each cache: 2 if it is copied to or from more than once while something computes."""
+    double, per_tile = axes.plans.flags("buffering", "double"), axes.plans.flags("filters", "per_tile")
+    # Whether a copy is repeated: loops around it multiply, so it is where any of them has more than one trip.
+    again = np.full((1, 1, 1), axes.one.extents[-1].batch > 1)
+    repeats: dict[str, Integers] = {}
+    for index in reversed(axes.convs):
+        is_last = index == axes.convs[-1]
+        if is_last:
+            again = again | (axes.rows(lambda counts: counts.most_stripes + counts.run_in)[..., None] > 1)
+        tiles = again | (axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) > 1)
+        repeats |= {OUTPUT_CACHE: tiles} if is_last else {}
+        repeats |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), tiles & per_tile)
+        again = again | (axes.again > 1) if is_last else again
+    repeats[INPUT_CACHE] = again & ~axes.rows(lambda counts: counts.streams)[..., None]
+    return {name: np.where(double & each, 2, 1) for name, each in repeats.items()}
+
+
+def doubled(axes: NestAxes) -> frozenset[str]:
+    """Return the names of the caches of one plan that have two slots."""
+    return frozenset(name for name, slots in _slots(axes).items() if slots.item() > 1)
+
+
+def reads_in_flight(axes: NestAxes) -> int:
+    """How many copies of the input a thread of one plan has under way at once, with double buffering.
+
+    A ring copies row by row; one that isn't read ahead has a copy for each stripe that only reads, and the next one.
+    """
+    (stripes,) = axes.counts.values()
+    if not stripes.streams[0]:
+        return 2 if INPUT_CACHE in doubled(axes) else 1
+    return stripes.reads_in_flight(0) if stripes.ahead[0] else 1 + int((stripes.warm_up - stripes.run_in)[0])
+
+
+def rows_traffic(axes: NestAxes) -> dict[str, Integers]:
+    """Compute the bytes that plans move between memory and the caches, by argument, and by cache outside of VTCM."""
+    traffic = {"input": axes.one.input_bytes(axes.made(0)[0])}
+    for index in axes.convs:
+        sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index)).astype(axes.kind)
+        traffic[filter_name(index + 1)] = axes.stagings(index) * sizes
+    traffic["output"] = np.array(axes.tiles[0].output_bytes)
+    if any(plan.storage in MIXED for plan in axes.plans.words):
+        outside = {name: 1 - counts(axes, cache) for name, cache in _every_cache(axes).items()}
+        for name, size in rows_touched(axes):
+            if outside[name].any():
+                traffic[name] = traffic.get(name, 0) + outside[name] * size
+    return traffic
+
+
+def rows_exposed(axes: NestAxes, traffic: dict[str, Integers]) -> Integers:
+    """Compute the bytes of the traffic of plans that are copied while nothing computes.
+
+    With double buffering these are, in each thread, the first stripe of the input, filters that are resident or else
+    the first tile of each, and the last tile of the output; beside them, what kernels read and write outside of VTCM.
+    """
+    resident, last = axes.plans.flags("filters", "resident"), axes.convs[-1]
+    reads, makes = (np.maximum(axes.made(tensor)[2] // axes.threads, 1) for tensor in (0, last + 1))
+    tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
+    exposed = traffic | {"input": ceil_divide(traffic["input"], reads)}
+    exposed["output"] = ceil_divide(traffic["output"], makes * tiles[last])
+    for index in axes.convs:
+        sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index))
+        exposed[filter_name(index + 1)] = np.where(resident, sizes, ceil_divide(sizes, tiles[index]))
+    total, least = sum(traffic.values()), sum(exposed.values())
+    return np.where(axes.plans.flags("buffering", "double"), np.minimum(least, total), total)
+
+
+def _every_cache(axes: NestAxes) -> dict[str, PredictedCache]:
+    """Return all caches that some plan has, by name."""
+    found = dict[str, PredictedCache]()
+    for planned in (tiles.planned for tiles in axes.tiles):
+        for tensor in range(len(axes.convs) + 1):
+            scratch = scratch_of(planned, tensor - 1) if tensor else ()
+            found |= {cache.name: cache for cache in (*caches_of(planned, tensor, is_resident=False), *scratch)}
+    return found
+
+
+def rows_touched(axes: NestAxes) -> Iterator[tuple[str, Integers]]:
+    """Yield the bytes that kernels read and write in caches, wherever these lie, by the name of the cache."""
+    making = axes.times(lambda counts: counts.making_steps)
+    for tensor in range(1, len(axes.convs) + 1):
+        touched = [tiles.touched(tensor - 1).parts for tiles in axes.tiles]
+        steps, (rows, blank, _) = axes.repeated(tensor, making[:, tensor]), axes.made(tensor)
+        often = (rows, blank, steps, axes.threads * _makes_any(axes, tensor), *axes.together(tensor - 1))
+        for times, sizes in zip(often, zip(*touched, strict=True), strict=False):
+            for name in dict.fromkeys(name for size in sizes for name in size):
+                yield name, times * np.array([size[name] for size in sizes], axes.kind)
+        target = target_cache(tensor, len(axes.convs))
+        yield target, axes.one.filled_bytes(tensor, rows + blank)
+        yield from _kept_bytes(axes, tensor, target, 2 * axes.one.kept_bytes(tensor, rows + blank))
+    reads = axes.times(lambda counts: counts.first_reads)[..., None] * _makes_any(axes, 1)
+    yield from _kept_bytes(axes, 0, INPUT_CACHE, axes.one.kept_bytes(0, reads))
+
+
+def _kept_bytes(axes: NestAxes, tensor: int, cache: str, size: Integers) -> Iterator[tuple[str, Integers]]:
+    """Yield the bytes of columns that are kept: saved once, unless they come from memory, and restored once."""
+    if axes.one.strips and axes.one.strips.tensors[tensor].kept:
+        yield from ((cache, size), (kept_cache(tensor), size if tensor else 2 * size))
+
+
+def _makes_any(axes: NestAxes, tensor: int) -> Integers:
+    """Whether any logical element of a tensor is made: its reader may read nothing but its padding."""
+    first, end = axes.one.extents[tensor].valid_columns
+    return (axes.made(tensor)[0] > 0) & (first < end)
+
+
+def rows_macs(axes: NestAxes) -> dict[str, Integers]:
+    """Compute the multiply-accumulates of each conv, recomputed ones included."""
+    found = {}
+    for index in axes.convs:
+        row, staging = (
+            axes.of_tiles(each).astype(axes.kind)
+            for each in (lambda tiles: tiles.row_macs(index), lambda tiles: tiles.staging_macs(index))  # noqa: B023
+        )
+        total = axes.made(index + 1)[0] * row
+        found[conv_name(index + 1)] = total + _makes_any(axes, index + 1) * staging if staging.any() else total
+    return found
+
+
+def rows_costs(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what each stage of a run does, how often, and what it takes each time.
+
+    Stages are `set up`, `read input`, `conv 1`, `read filter1`, `write output`.
+    """
+    is_double = axes.plans.flags("buffering", "double")[..., None]
+    output = axes.of_tiles(lambda tiles: tiles.output_prices(priced))
+    output = np.where(is_double, output[..., 1, :], output[..., 0, :])
+    yield "write output", axes.made(len(axes.convs))[2], output[..., 0]
+    yield "write output", 1, output[..., 1]
+    yield "set up", 1, priced(on_set_up(axes.one))
+    for index in axes.convs:
+        yield f"read filter{index + 1}", axes.stagings(index), axes.filter_copies(index, priced)
+    every = [_input_prices(axes, priced)]
+    every += [axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)) for index in axes.convs]
+    for tensor, taken in enumerate(every):
+        often = (*axes.made(tensor), axes.threads, *(axes.together(tensor - 1) if tensor else ()))
+        for place, times in enumerate(often):
+            yield f"conv {tensor}" if tensor else "read input", times, taken[..., place]
+
+
+def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
+    """Price rows and steps of the input: [words, H, K, prices]."""
+    ahead = axes.rows(lambda counts: counts.ahead) > 0
+    # Few layouts of the input serve all values of k_split.
+    lying = {tiles.planned.forms.activations[0]: tiles for tiles in axes.tiles}
+    known = {layout: tiles.input_prices(priced) for layout, tiles in lying.items()}
+    prices = axes.of_tiles(lambda tiles: known[tiles.planned.forms.activations[0]])
+    single, double, reading_ahead = (prices[..., way, :] for way in range(3))
+    is_double = axes.plans.flags("buffering", "double")[..., None]
+    return np.where(is_double, np.where(ahead[:, :, None, None], reading_ahead, double), single)
+
+
+def rows_packets(axes: NestAxes, priced: Priced) -> Integers:
+    """Return the packets of all plans that the model gives: the counts of parts, times their prices."""
+    stages: dict[str, Any] = defaultdict(int)
+    for stage, times, packets in rows_costs(axes, priced):
+        stages[stage] = stages[stage] + times * packets
+    return np.asarray(sum(stages.values()), float)
+
+
+def parts_of_stages(axes: NestAxes) -> dict[str, Parts]:
+    """How often each part occurs in each stage of a run of one plan (`rows_costs`)."""
+    stages: dict[str, Parts] = defaultdict(Parts)
+    for stage, times, parts in rows_costs(axes, as_parts):
+        stages[stage].add(np.asarray(parts).item(), int(np.asarray(times).item()))
+    return stages
+
+
+def nest_parts(axes: NestAxes) -> Parts:
+    """How often each part that `hexconv.analyze.nest_packets` lists occurs in a run of one plan."""
+    parts = Parts()
+    for stage in parts_of_stages(axes).values():
+        parts.add(stage)
+    return parts
