@@ -1,4 +1,4 @@
-.PHONY: model rates fits bytes bench-search bench-qnn
+.PHONY: model rates fits plans bytes bench-search bench-qnn
 SOME_NETS = $(if $(NETS),--nets $(NETS))
 
 model: .venv/installed ## the model of latency against 200 runs that it was not fitted to: reports/model.csv (takes minutes)
@@ -9,6 +9,9 @@ rates: .venv/installed ## fit the prices of the model to runs on the simulator: 
 
 fits: .venv/installed ## lower, count and run every answer of the board of bytes: reports/fits.csv (takes hours; NETS="vgg16 ..." are some)
 	$(BIN)/python -m reports.fits $(SOME_NETS)
+
+plans: .venv/installed ## the search against brute force over all heights, widths and cuts: reports/plans.csv (takes minutes)
+	$(BIN)/python -m reports.plans
 
 bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports/bytes.csv, and the page that quotes it (takes minutes)
 	$(BIN)/python -m reports.bytes $(SOME_NETS)

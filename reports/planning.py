@@ -21,6 +21,7 @@ from reports.board import MIB
 from hexconv.errors import InputError
 from hexconv.search import Question, Space, best_plan, evaluate, plan_chain
 from hexconv.analyze import row_axes
+from hexconv.search import grid
 from hexconv.search.machine import rates
 from hexconv.search.cuts import Pieces
 from hexconv.spec import Case, Chain, Plan
@@ -117,6 +118,7 @@ def forget() -> None:
             if isinstance(value, _lru_cache_wrapper):
                 value.cache_clear()
     row_axes.forget()
+    grid.forget()
 
 
 def main(arguments: Sequence[str]) -> None:

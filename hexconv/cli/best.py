@@ -18,7 +18,7 @@ def best(
     threads: Count = 1,
     kernel: Kernel | None = None,
     target: Target = "hexagon",
-    caches: Caches = "all-in-vtcm",
+    caches: Caches = "as-needed",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     plot: Path | None = None,
     run: bool = True,
@@ -50,8 +50,8 @@ def best(
         kernel: plan for this kernel instead of the cases' own.
         target: plan for Hexagon, or for this machine (llvm).
         caches: keep all caches in VTCM; or let the search put some outside (anywhere), where all that a kernel reads
-            and writes counts as traffic; or put outside whatever HVX kernels read by scalar loads, which are slow on
-            VTCM (no-vtcm-scalar-loads).
+            and writes counts as traffic; or only where nothing fits, or much is moved, and it helps (as-needed); or put
+            outside whatever HVX kernels read by scalar loads, which are slow on VTCM (no-vtcm-scalar-loads).
         output: write the answers into this folder, with the weights that lie beside the cases, and a network's
             `network.toml`.
         plot: draw the front of footprint against traffic into this .svg file (for one chain).

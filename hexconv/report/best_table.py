@@ -15,7 +15,7 @@ from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
 from hexconv.search.planned_chains import CUT, DEFAULT, Answer, Lap, PlannedNetwork, Race
 from hexconv.search.proof import Verified
-from hexconv.search.question import SLACK, Objective, Question, value
+from hexconv.search.question import IN_VTCM, SLACK, Objective, Question, value
 from hexconv.search.space import Scope
 
 FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
@@ -168,17 +168,18 @@ def proof_lines(found: Found) -> Iterator[str]:
 
 
 def outside_lines(answer: Answer) -> Iterator[str]:
-    """Yield lines on the cost of caches outside of VTCM, where such plans were asked for."""
-    best, usual = answer.found.best, answer.all_in_vtcm
-    if answer.question.caches == "all-in-vtcm" or best is None:
+    """Yield a line on the cost of caches outside of VTCM, where such plans were looked at."""
+    best, usual = answer.cuts.best, answer.cut_in_vtcm
+    if answer.question.caches in IN_VTCM or best is None:
         return
     if usual is None:
-        yield "with all caches in VTCM nothing fits"
+        yield "with all caches in VTCM nothing fits; what kernels read and write in the others counts as traffic"
         return
-    more, room = best.traffic_bytes - usual.traffic_bytes, best.footprint_bytes - usual.footprint_bytes
+    pieces = " | ".join(plan_name(piece.figures.plan) for piece in usual.pieces)
     yield (
-        f"with all caches in VTCM ({plan_name(usual.plan)}): traffic {usual.traffic_bytes} bytes, footprint "
-        f"{usual.footprint_bytes}; the answer has {more:+d} of traffic and {room:+d} of footprint"
+        f"with all caches in VTCM ({pieces}): {usual.traffic_bytes} bytes moved, {usual.latency_packets:.0f} packets; "
+        f"the answer has {best.traffic_bytes - usual.traffic_bytes:+d} bytes and "
+        f"{best.latency_packets - usual.latency_packets:+.0f} packets"
     )
 
 

@@ -1,6 +1,7 @@
 """The figures of every plan of a chain: footprint, traffic, MACs and packets."""
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,6 +106,11 @@ class Grid:
         )
 
 
+MOST_KEPT = 1 << 22
+"""The most plans whose figures are kept: a chain is asked for by several objectives, limits and speeds of memory."""
+_KEPT: OrderedDict[Hashable, Grid] = OrderedDict()
+
+
 def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute the figures of every plan by the closed forms; a large space is computed part after part.
 
@@ -113,6 +119,21 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         space: its plans, all of one kernel.
         rates: the machine's rates, for the latency.
     """
+    key = chain, space.key, rates.nest, rates.source
+    if key not in _KEPT:
+        _KEPT[key] = _evaluate(chain, space, rates)
+        while sum(len(grid.macs) for grid in _KEPT.values()) > MOST_KEPT and len(_KEPT) > 1:
+            _KEPT.popitem(last=False)
+    _KEPT.move_to_end(key)
+    return _KEPT[key]
+
+
+def forget() -> None:
+    """Forget all figures that are kept."""
+    _KEPT.clear()
+
+
+def _evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
     grids = [
         replace(_of_strips(chain, space.in_strips(number), rates), space=replace(space, strips=(strip,)))
         for number, strip in enumerate(space.strips)

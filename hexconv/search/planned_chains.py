@@ -19,8 +19,8 @@ from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
 from hexconv.search.machine import rates
-from hexconv.search.question import SLACK, Question, placed
-from hexconv.spec import Case, Chain, KernelChoice, Plan
+from hexconv.search.question import COSTS, IN_VTCM, SLACK, Question, placed, value
+from hexconv.spec import Case, Chain, KernelChoice, Plan, nest_of
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.plan import WITHOUT_TAG
 from hexconv.spec.vectors import vectors_bytes
@@ -112,6 +112,7 @@ class Answer:
         race: the runs of the plans that the model puts first; None where nothing was to be run.
         all_in_vtcm: the best plan of the whole chain with all caches in VTCM, where other places were tried too; None
             where no such plan fits.
+        cut_in_vtcm: the best cut with all caches in VTCM, likewise.
         unplanned: what `hexconv run` takes where no plan is stated; None where it doesn't fit.
         other_speeds: for the objective time, the answer where memory is half and twice as fast.
     """
@@ -124,6 +125,7 @@ class Answer:
     shortfall: Shortfall | None
     race: Race | None = None
     all_in_vtcm: Figures | None = None
+    cut_in_vtcm: Cut | None = None
     unplanned: Figures | None = None
     other_speeds: tuple["OtherSpeed", ...] = ()
 
@@ -181,10 +183,42 @@ def plan_chain(case: Case, question: Question) -> Answer:
         InputError: the kernel has no figures for the objective.
         Unsupported: no plan can serve the chain.
     """
+    answer = _planned(case, question)
+    if question.caches != "as-needed" or not _is_short_of_vtcm(answer):
+        return answer
+    outside = _planned(case, replace(question, caches="anywhere"))
+    return outside if _is_better(outside.cuts.best, answer.cuts.best, question) else answer
+
+
+MUCH = 1.5
+"""An answer that moves more than so many times the needed bytes may move less with caches outside of VTCM."""
+
+
+def _is_short_of_vtcm(answer: Answer) -> bool:
+    """Whether caches outside of VTCM may help: nothing fits, or an answer of HVX kernels moves many bytes."""
+    best = answer.cuts.best
+    if best is None:
+        return True
+    is_of_rows = all(nest_of(piece.chain, piece.figures.plan) == "rows" for piece in best.pieces)
+    moves_much = best.traffic_bytes > MUCH * answer.found.proof.lower_bound
+    return is_of_rows and moves_much and answer.question.objective != "footprint"
+
+
+def _is_better(cut: Cut | None, other: Cut | None, question: Question) -> bool:
+    """Whether a cut is better than another one by more than what counts as equal."""
+    if cut is None or other is None:
+        return cut is not None
+    first = COSTS[question.objective][0]
+    return value(cut, first, question) < value(other, first, question) * (1 - SLACK)
+
+
+def _planned(case: Case, question: Question) -> Answer:
+    """Plan one chain, its caches placed in one way."""
     found, cuts = best_plan(case.chain, question), best_cuts(case.chain, question)
     missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
-    usual = None if question.caches == "all-in-vtcm" else replace(question, caches="all-in-vtcm")
+    usual = None if question.caches in IN_VTCM else replace(question, caches="all-in-vtcm")
     all_in_vtcm = best_plan(case.chain, usual).best if usual else None
+    cut_in_vtcm = best_cuts(case.chain, usual).best if usual else None
     speeds = other_speeds(case.chain, question, cuts.best) if cuts.best and question.objective == "time" else ()
     default = _unplanned(case, question)
     return Answer(
@@ -195,6 +229,7 @@ def plan_chain(case: Case, question: Question) -> Answer:
         cuts,
         missing,
         all_in_vtcm=all_in_vtcm,
+        cut_in_vtcm=cut_in_vtcm,
         unplanned=default,
         other_speeds=speeds,
     )
@@ -202,7 +237,7 @@ def plan_chain(case: Case, question: Question) -> Answer:
 
 def _unplanned(case: Case, question: Question) -> Figures | None:
     """Return the figures of what a run takes where no plan is stated; None where it doesn't fit."""
-    if question.caches != "all-in-vtcm":
+    if question.caches not in IN_VTCM:
         return None  # It doesn't say where caches lie.
     asked, threads = question.plan, question.plan.threads
     alone = Plan() if threads == 1 else Plan(kernel="hvx", threads=threads)

@@ -35,6 +35,9 @@ COSTS: dict[Objective, tuple[str, str, str]] = {
 }
 """The figures that are compared, the first one first; `time_packets` depends on the question's `bytes_per_packet`."""
 
+IN_VTCM: tuple[Caches, ...] = ("all-in-vtcm", "as-needed")
+"""How caches are placed where a single search keeps them all in VTCM."""
+
 SLACK = 0.005
 """Plans whose times or packets are at most this share above the least are equally quick."""
 
@@ -122,7 +125,7 @@ class Question:
     @property
     def storages(self) -> tuple[Storage, ...]:
         """The ways to place caches that the search of a settled question tries."""
-        if self.caches == "all-in-vtcm":
+        if self.caches in IN_VTCM:
             return (self.plan.storage,)
         return SEARCHED[self.caches]
 

@@ -10,12 +10,13 @@ Of all heights with the same number of stripes the least is taken: its caches ar
 recomputed share the fewest rows. `reports.plans` holds the answers against a search of all heights.
 
 Of all widths with the same number of strips the least is taken: its strips share the fewest columns, or make the fewest
-right of the image, and its caches are the smallest, unless a kernel lays a wider row out in fewer bytes. Strips cost
+right of the image, and its caches are the smallest; and beside it the least one of whole groups of 32 columns, where
+kernels may multiply pixels by lanes, and take other memory. Strips cost
 traffic where two neighbours both read the columns that they share, and memory where these are kept. So a search looks
 at those that may improve on plans of whole rows, the widest first, since they read the least.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -48,6 +49,9 @@ FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows", "w
 
 PARTS_OF_BLOCK = (1, 2, 4)
 """The heights, in rows, of stripes that are less than a block of 8 rows high."""
+
+LANES = 4
+"""The blocks of columns in a group of 32: as many lanes as a vector of words has."""
 
 PART = 1 << 18
 """The most plans, and the most steps of their last conv, that are held in memory at a time."""
@@ -150,6 +154,11 @@ class Space:
         held = np.cumsum(len(self.words) * len(self.k_splits) + 2 * (rows // self.h_splits + 1))
         for h_splits in np.split(self.h_splits, np.flatnonzero(np.diff(held // PART)) + 1):
             yield replace(self, h_splits=h_splits)
+
+    @property
+    def key(self) -> Hashable:
+        """What tells this space from others."""
+        return self.words, self.h_splits.tobytes(), self.k_splits.tobytes(), self.rows, self.strips
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -296,7 +305,8 @@ def kinds_of_strips(chain: Chain, plan: Plan) -> Iterator[Strip]:
             strip = Strip(width, halo)
             count = strip_count(chain, width, halo)
             is_least = width == 1 or strip_count(chain, width - 1, halo) > count
-            if count > 1 and is_least and not why_no_strips(chain, width, halo):
+            is_of_lanes = width % LANES == 0 and (width == LANES or strip_count(chain, width - LANES, halo) > count)
+            if count > 1 and (is_least or is_of_lanes) and not why_no_strips(chain, width, halo):
                 yield strip
 
 

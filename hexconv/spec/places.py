@@ -52,10 +52,12 @@ def roles_in_vtcm(storage: Storage) -> frozenset[Role]:
     return frozenset(role for role in ROLES if role in storage.split("+"))
 
 
-Caches = Literal["all-in-vtcm", "anywhere", "no-vtcm-scalar-loads"]
-"""How a search places caches: all in VTCM, any of them outside, or outside all those that scalar loads read."""
+Caches = Literal["as-needed", "all-in-vtcm", "anywhere", "no-vtcm-scalar-loads"]
+"""How a search places caches: all in VTCM, but outside where that helps; all in VTCM; any of them outside; or outside
+all those that scalar loads read."""
 
 SEARCHED: dict[Caches, tuple[Storage, ...]] = {
+    "as-needed": ("vtcm",),
     "all-in-vtcm": ("vtcm",),
     "anywhere": ("vtcm", *MIXED),
     "no-vtcm-scalar-loads": tuple(each for each in MIXED if not roles_in_vtcm(each) & {"input", "intermediates"}),

@@ -15,6 +15,7 @@ from hexconv.example import NETWORK
 from hexconv.model import Manifest
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, plan_all
+from hexconv.search.grid import forget
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.draws import RUN
 from tests.strategies import chains
@@ -73,6 +74,9 @@ def best(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) 
     return capsys.readouterr().out
 
 
+IN_VTCM = ("--caches", "all-in-vtcm")
+
+
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict[str, Any]:
     return json.loads(best(capsys, *arguments, "--json", code=code))
 
@@ -103,8 +107,11 @@ def test_the_verdict_is_first_and_the_account_is_asked_for(chain: Path, capsys: 
     [cut] = as_json(capsys, chain, "--vtcm", "300KiB")["chains"]
     verdict = best(capsys, chain, "--vtcm", "300KiB").splitlines()[0]
     assert f"cut into 2 pieces it moves {cut['cuts']['best']['traffic_bytes']} bytes" in verdict
-    verdict = best(capsys, chain, "--vtcm", "20KiB", code=1).splitlines()[0]
+    verdict = best(capsys, chain, "--vtcm", "20KiB", *IN_VTCM, code=1).splitlines()[0]
     assert verdict == "pair: nothing fits 20480 bytes of VTCM"
+    outside = best(capsys, chain, "--vtcm", "20KiB")
+    assert "with all caches in VTCM nothing fits" in outside
+    assert "nothing fits" not in outside.splitlines()[0]
 
 
 def test_json_accounts_for_every_plan(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,10 +175,10 @@ def test_nothing_that_was_planned_is_told_as_such(tmp_path: Path, capsys: pytest
 
 
 def test_nothing_fits_even_in_pieces(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    [row] = as_json(capsys, chain, "--vtcm", "20KiB", code=1)["chains"]
+    [row] = as_json(capsys, chain, "--vtcm", "20KiB", *IN_VTCM, code=1)["chains"]
     assert row["cuts"]["best"] is None
     assert [piece["conv"] for piece in row["cuts"]["too_large"]] == [1, 2]
-    assert "conv1 alone needs" in best(capsys, chain, "--vtcm", "20KiB", code=1)
+    assert "conv1 alone needs" in best(capsys, chain, "--vtcm", "20KiB", *IN_VTCM, code=1)
 
 
 def test_a_folder_is_a_network(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,9 +235,11 @@ def test_a_figure_that_does_not_hold_is_told(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best_plan.cache_clear()
+    forget()
     monkeypatch.setattr("hexconv.search.grid_work.DTYPE_BYTES", {"int8": 2, "int32": 4})
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
+    forget()
     assert not checked["traffic_agrees"]
     assert checked["macs_agree"]
 
@@ -239,9 +248,11 @@ def test_a_footprint_that_does_not_hold_is_told(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best_plan.cache_clear()
+    forget()
     monkeypatch.setattr("hexconv.search.block_grid.DTYPE_BYTES", {"int8": 2, "int32": 4})
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
+    forget()
     assert not checked["footprint_agrees"]
     assert checked["traffic_agrees"]
 

@@ -36,7 +36,7 @@ def test_answers_have_the_weights_of_their_convs(tmp_path: Path, capsys: pytest.
     assert exit_code(["import", str(NETWORK), "-o", net, "--weights"]) == 0
     chain = f"{net}/01-stem1.toml"
     assert exit_code(["best", chain, "--vtcm", "1MiB", "-o", whole]) == 0
-    assert exit_code(["best", chain, "--vtcm", "16KiB", "-o", cut]) == 0
+    assert exit_code(["best", chain, "--vtcm", "16KiB", "--caches", "all-in-vtcm", "-o", cut]) == 0
     source = np.load(f"{net}/01-stem1.npz")
     fused = np.load(f"{whole}/01-stem1.npz")
     assert set(source) == set(fused)
