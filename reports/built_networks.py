@@ -116,7 +116,7 @@ class Whole:
 
     def run(self, kernel: HexagonObject, simulator: Simulator) -> Measurement:
         """Call it once."""
-        return simulated_network(self.folder, self.built, kernel, self.image, simulator)
+        return simulated_network(self.folder, self.built, kernel, [self.image], simulator)
 
 
 @dataclass(frozen=True)

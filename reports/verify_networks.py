@@ -1,7 +1,8 @@
 """`python -m reports.verify_networks MODEL.onnx...`: compares whole quantised networks with ONNX Runtime.
 
-Each network is verified as `hexconv verify` does it, and its first output is compared on many inputs. A file
-NAME-FORM.onnx gives one row of the table, which is written as soon as it is measured.
+Each network is verified as `hexconv verify` does it, and its first output is compared on many inputs: as the program
+that `hexconv build` writes gives it. A file NAME-FORM.onnx gives one row of the table, which is written as soon as it is
+measured.
 """
 
 import argparse
@@ -13,7 +14,9 @@ from typing import get_args
 from reports.kept import keep_all, named
 from hexconv.lower.vtcm import capacity_of
 from hexconv.spec import Plan, Target
-from hexconv.verify import Asked, Comparison, NetworkVerdict, Outputs, on_many_inputs, verify_network
+from hexconv.network import Wanted
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.verify import Asked, Comparison, NetworkVerdict, Outputs, verify_network
 
 
 INPUTS = 32
@@ -37,7 +40,9 @@ class Row:
         not_float32: how many of the values that differ lie beyond float32's error of the definition, on either side.
         chains: how many chains the network has.
         equal_to_numpy: how many chains equal numpy in every value when they are run.
-        packets: the packets of all chains on the simulator; None on another target.
+        operators: how many steps between chains the network has.
+        operators_equal: how many of them equal numpy in every value, and ONNX Runtime but for float32's rounding.
+        packets: the packets of a call on the simulator; None on another target.
         inputs: on how many inputs the whole network was computed.
         ranked_alike: for how many of them the five largest scores are of the same classes in the same order.
         largest_steps: the largest difference of the first output from ONNX Runtime's, in quantisation steps.
@@ -57,6 +62,8 @@ class Row:
     not_float32: int
     chains: int
     equal_to_numpy: int
+    operators: int
+    operators_equal: int
     packets: int | None
     inputs: int
     ranked_alike: int | None
@@ -66,8 +73,9 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether all chains equal numpy, and ONNX Runtime differs by its rounding to float32 alone."""
-        return self.equal_to_numpy == self.chains and self.not_float32 == 0
+        """Whether all chains and operators equal numpy, and ONNX Runtime differs by its rounding to float32 alone."""
+        equal = self.equal_to_numpy == self.chains and self.operators_equal == self.operators
+        return equal and self.not_float32 == 0
 
 
 def row(path: Path, verdict: NetworkVerdict, outputs: Outputs) -> Row:
@@ -91,6 +99,8 @@ def row(path: Path, verdict: NetworkVerdict, outputs: Outputs) -> Row:
         not_float32=together.differing,
         chains=len(verdict.chains),
         equal_to_numpy=len(equal),
+        operators=len(verdict.operators),
+        operators_equal=sum(step.answer == "holds" for step in verdict.operators),
         packets=verdict.packets,
         inputs=outputs.inputs,
         ranked_alike=outputs.ranked_alike,
@@ -116,8 +126,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
 
     def rows(path: Path) -> Iterator[Row]:
-        verdict = verify_network(path, Asked(options.target, capacity_of(Plan()), options.workers))
-        yield row(path, verdict, on_many_inputs(path, options.inputs))
+        wanted = Wanted(capacity_of(Plan()), options.target, find_qemu().isa if options.target == "hexagon" else "v68")
+        verdict = verify_network(path, Asked(wanted, workers=options.workers, draws=options.inputs))
+        assert verdict.many
+        yield row(path, verdict, verdict.many)
 
     return keep_all(options.models, rows, options.csv, ("network", "form", "target"))
 

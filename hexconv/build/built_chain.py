@@ -8,14 +8,16 @@ arguments. A chain refuses weights with another digest.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
 from math import prod
+from pathlib import Path
 
 import numpy as np
+from pydantic import Base64Bytes, TypeAdapter
 
 from hexconv.analyze import needed_work, planned_work, vtcm_fit
 from hexconv.build.rendering import rendered
@@ -25,9 +27,11 @@ from hexconv.kernel import input_layout, output_layout
 from hexconv.layout import Layout, packed
 from hexconv.lower import lower_case
 from hexconv.lower.c_functions import ALIGNMENT_BYTES, MOST_CHAINS, Callable, callable_module, compiled
+from hexconv.lower.host_code import host_target
 from hexconv.run.check import tolerance_of
+from hexconv.run.simulator.made_files import cached, content_key, provenance
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
-from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
+from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image, random_tensors
 from hexconv.spec import Case, Target
 from hexconv.whitelist import Code
 from hexconv.written import scratch
@@ -291,6 +295,23 @@ class Built:
 
 
 @dataclass(frozen=True)
+class ChainCode:
+    """One chain compiled, whatever its weights' values are.
+
+    Attributes:
+        built: what the chain is, and what it takes.
+        header: the text of `NAME.h`.
+        code: the bytes of `NAME.o`.
+        arguments: the names of what the kernel reads and writes, in its order.
+    """
+
+    built: Built
+    header: str
+    code: Base64Bytes
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Parts:
     """The contents of the files of one compiled chain.
 
@@ -307,8 +328,38 @@ class Parts:
     weights: bytes
 
 
+@dataclass(frozen=True)
+class ToCompile:
+    """A chain to compile.
+
+    Attributes:
+        case: the chain and its plan.
+        name: the C identifier that its functions begin with.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, for Hexagon.
+    """
+
+    case: Case
+    name: str
+    target: Target
+    isa: str
+
+    @property
+    def key(self) -> str:
+        """What its code depends on, in a word."""
+        machine = (self.isa,) if self.target == "hexagon" else (str(host_target()),)
+        return content_key(
+            self.case.to_toml(), repr(self.case.plan), self.name, self.target, *machine, provenance(ROOMS)
+        )
+
+
+ROOMS = ("spec", "layout", "kernel", "compute", "tir", "schedule", "lower", "analyze", "build")
+"""The parts of hexconv that the code of a chain depends on."""
+KEPT = TypeAdapter(ChainCode)
+
+
 def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> Parts:
-    """Compile one chain.
+    """Compile one chain, or take its code from the cache of this machine.
 
     Args:
         case: the chain and its plan.
@@ -322,11 +373,36 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
             says why.
         ToolMissing: zig isn't installed.
     """
+    return with_weights(code_of(ToCompile(case, name, target, isa)), case, tensors)
+
+
+def code_of(asked: ToCompile) -> ChainCode:
+    """Compile one chain, or take its code from the cache; errors are those of `compiled_chain`."""
+
+    def build(path: Path) -> None:
+        path.write_bytes(KEPT.dump_json(_compiled_code(asked)))
+
+    return KEPT.validate_json(cached("chains", asked.key, build).read_bytes())
+
+
+def with_weights(code: ChainCode, case: Case, tensors: Tensors) -> Parts:
+    """Lay out the weights of a compiled chain beside its code."""
+    weights = laid_out(case, _arguments(case, tensors, code.arguments))
+    return Parts(code.built, code.header, code.code, weights.content)
+
+
+def _arguments(case: Case, tensors: Tensors, names: Sequence[str]) -> dict[str, Array]:
+    """Return all that a kernel reads besides its input, packed, by name."""
+    packed_ones = dict(zip(names, packed_arguments(case.chain, tensors, case.settled), strict=False))
+    return {name: array for name, array in packed_ones.items() if name != "input"}
+
+
+def _compiled_code(asked: ToCompile) -> ChainCode:
+    case, name, target, isa = asked.case, asked.name, asked.target, asked.isa
     if case.settled.uses_vtcm and not (fit := vtcm_fit(case.chain, case.settled)).fits:
         raise Unsupported(str(fit))
     functions = _functions(case, name)
-    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, case.settled), strict=False))
-    weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
+    weights = laid_out(case, _arguments(case, random_tensors(case.chain), functions.arguments))
     memory = placed(functions, weights)
     chain = case.chain
     built = Built(
@@ -344,7 +420,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
     )
     texts = chain_texts(built, functions, memory, description(case))
     code = linked(compiled(functions, target, isa), texts, name, target, isa)
-    return Parts(built, texts[f"{name}.h"], code, weights.content)
+    return ChainCode(built, texts[f"{name}.h"], code, functions.arguments)
 
 
 @lru_cache(maxsize=MOST_CHAINS)

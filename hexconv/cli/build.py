@@ -42,7 +42,7 @@ def build_(
             their names.
         random: draw the weights, even if some lie beside the case.
         vtcm: for a model, let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
-        objective: for a model, plan each chain for the least of this; the default is traffic.
+        objective: for a model, plan each chain for the least of this; the default is that of `hexconv best`.
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
             this machine.
@@ -53,13 +53,14 @@ def build_(
     from hexconv.cli.progress import starting
 
     with starting():
-        from hexconv.cli.build_libraries import ENDING, Asked, Code, build_cases, build_model, check_cases
+        from hexconv.cli.build_libraries import ENDING, build_cases, build_model, check_cases
         from hexconv.cli.run_cases import Given
+        from hexconv.cli.wanted_model import Code, ModelOptions
 
     check_folder("--output", output)
     given = Given(None, weights, image, random)
     code = Code.of(target, isa)
-    asked = Asked(vtcm, objective, tuple(shape or ()), code, seed, threads)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
     if any(path.suffix == ENDING for path in cases):
         return build_model(cases, given, asked, output, json)
     check_cases(asked)

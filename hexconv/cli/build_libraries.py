@@ -1,79 +1,23 @@
 """What `hexconv build` does: it writes chains, or a whole network, as a library in C."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 
 from hexconv.build import Built, build
-from hexconv.build.library import DEFAULT_ISA
 from hexconv.cli.answers import print_json
 from hexconv.cli.cases import Batch, say_fallback, say_notes, with_weights
-from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
-from hexconv.cli.shapes import stated_shapes
-from hexconv.errors import InputError, ToolMissing
-from hexconv.lower.hexagon_target import isas
-from hexconv.lower.vtcm import capacity_of
-from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.cli.wanted_model import Code, ModelOptions
+from hexconv.errors import InputError
+from hexconv.network import BuiltNetwork, build_network
 from hexconv.network.texts import MANIFEST
 from hexconv.report.words import counted
 from hexconv.run.given import given
-from hexconv.run.simulator.needs import QEMU
-from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.tensors import Tensors, random_tensors
-from hexconv.spec import Case, Plan, Target
-from hexconv.spec.choices import Objective
+from hexconv.spec import Case
 
 KIB = 1024
-
-
-@dataclass(frozen=True)
-class Code:
-    """What code is compiled for, and whether this machine can check it.
-
-    Attributes:
-        target: Hexagon, or this machine (llvm).
-        isa: the instruction set, for Hexagon.
-        note: why it is this instruction set, where none was asked for; empty where there is nothing to say.
-        missing: why this machine can't run the code, and what would; empty where it can.
-    """
-
-    target: Target
-    isa: str
-    note: str = ""
-    missing: str = ""
-
-    @classmethod
-    def of(cls, target: Target, asked: str | None) -> "Code":
-        """Take what was asked for, or else what the simulator of this machine can check.
-
-        Raises:
-            InputError: there is no such instruction set.
-        """
-        if asked is not None and asked not in isas():
-            raise InputError("--isa", asked, "one of " + ", ".join(reversed(isas())))
-        if target != "hexagon":
-            return cls(target, asked or DEFAULT_ISA)
-        try:
-            qemu = find_qemu()
-            isa = asked or min(DEFAULT_ISA, qemu.isa, key=lambda isa: -isas().index(isa))
-            qemu.isa_for(isa)
-        except ToolMissing as missing:
-            return cls(target, asked or DEFAULT_ISA, missing=str(missing))
-        if isa in (asked, DEFAULT_ISA):
-            return cls(target, isa)
-        note = f"code for {isa}, the newest that {QEMU} {qemu.version} runs here; --isa {DEFAULT_ISA} for a device"
-        return cls(target, isa, note)
-
-    def line(self, folder: Path) -> str:
-        """Return the command that compiles the example, and runs it where this machine can."""
-        make = f"make -C {quote(str(folder))}"
-        if self.missing:
-            return f"{make}: compiles the example for {self.isa}, and can't run it here: {self.missing}"
-        note = f"{self.note}\n" if self.note else ""
-        return f"{note}{make} run: compiles and runs the example, which checks its answer"
 
 
 def build_cases(paths: Sequence[Path], asked: Given, seed: int, folder: Path, code: Code, json: bool) -> int:
@@ -119,19 +63,7 @@ def size_text(size_bytes: int) -> str:
 ENDING = ".onnx"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of a network's build, except those that state its tensors."""
-
-    vtcm: str | None
-    objective: Objective | None
-    shapes: Sequence[str]
-    code: Code
-    seed: int
-    threads: int | None = None
-
-
-def check_cases(asked: Asked) -> None:
+def check_cases(asked: ModelOptions) -> None:
     """Refuse options that are for models if case files were given.
 
     Raises:
@@ -148,7 +80,7 @@ def check_cases(asked: Asked) -> None:
             raise InputError.because(what, "leave it out: cases state their plan and their shape")
 
 
-def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path, json: bool) -> int:
+def build_model(paths: Sequence[Path], given: Given, asked: ModelOptions, folder: Path, json: bool) -> int:
     """Build a network, and print what it takes; returns 0."""
     if len(paths) > 1:
         raise InputError("CASE", f"{len(paths)} files, one of them a model", "one model, or case files alone")
@@ -157,19 +89,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
             raise InputError.because(
                 f"{option} is for case files, and a model was given", "leave it out: a model has its weights"
             )
-    if asked.code.target == "llvm" and (asked.threads or 1) > 1:
-        what = f"--threads {asked.threads} with --target llvm: the plain kernel runs in one thread"
-        raise InputError.because(what, "leave it out, or take --target hexagon")
-    wanted = Wanted(
-        vtcm_bytes=memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm else capacity_of(Plan()),
-        target=asked.code.target,
-        isa=asked.code.isa,
-        objective=asked.objective or "traffic",
-        shapes=stated_shapes("build", asked.shapes),
-        given=given.image,
-        seed=asked.seed,
-        threads=asked.threads or 1,
-    )
+    wanted = asked.wanted("build", given.image)
     with waiting(f"building {paths[0].name}"):
         built = build_network(paths[0], folder, wanted)
     for name, kernels in built.kernels.items():

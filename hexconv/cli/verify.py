@@ -1,14 +1,13 @@
 """`hexconv verify`: holds a whole network against numpy, ONNX's definitions and ONNX Runtime."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seconds, Seed
-from hexconv.errors import InputError
-from hexconv.spec.choices import Target
+from hexconv.errors import InputError, ToolMissing
+from hexconv.spec.choices import Objective, Target
 
 
 def verify(
@@ -16,7 +15,12 @@ def verify(
     *,
     target: Target = "hexagon",
     vtcm: str | None = None,
+    objective: Objective | None = None,
+    threads: Count | None = None,
     image: Annotated[Path | None, Parameter(name="--input")] = None,
+    inputs: Path | None = None,
+    mean: str | None = None,
+    deviation: str | None = None,
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     isa: str | None = None,
     seed: Seed = 0,
@@ -25,26 +29,34 @@ def verify(
     wide: bool = False,
     json: bool = False,
 ) -> int:
-    """Run every chain of a network with the model's weights; compare with numpy, ONNX's definitions and ONNX Runtime.
+    """Run the network that `hexconv build` writes, step by step; compare with numpy, ONNX's definitions, ONNX Runtime.
 
-    Each chain runs alone, planned as `hexconv best` plans it, on the input that ONNX Runtime has for it. Each of its
-    convs is held against its definition in the model, in float64, and against ONNX Runtime. Then all chains take their
-    places in the network, the rest of which ONNX Runtime computes, so that roundings travel on.
+    The same question gives the same plans, objects and `network.c` as `hexconv build`. Each step of a call, a chain or
+    an operator, is held against numpy on what it read in the run, and the outputs against ONNX Runtime. Each conv is
+    held against its definition in the model, in float64, and against ONNX Runtime, and so is each operator, alone on
+    the input that ONNX Runtime has for it. What hexconv has no operator for takes ONNX Runtime's tensors in the run.
 
-    Each conv, chain and output holds, differs, or is not compared. A difference that is proven to be float32's rounding
-    is counted, and does not fail. It exits with 0 if nothing differs, with 1 if anything does, and with 2 if nothing
-    could be compared.
+    Each conv, chain, operator and output holds, differs, or is not compared. A difference that is proven to be
+    float32's rounding is counted, and does not fail. It exits with 0 if nothing differs, with 1 if anything does, and
+    with 2 if nothing could be compared.
 
     Args:
         model: name the .onnx file.
-        target: run the chains on the Hexagon simulator, or on this machine (llvm).
+        target: run the network on the Hexagon simulator, or on this machine (llvm).
         vtcm: let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
+        objective: plan each chain for the least of this; the default is that of `hexconv best`.
+        threads: let each chain run on this many threads of Hexagon; the default is one.
         image: take the model's inputs, by their names, from this .npz file; the default is random ones.
+        inputs: compare the first output with ONNX Runtime's over all inputs in this folder, too: .npz files with the
+            model's inputs by their names, or for one input .npy files and images (resized; Pillow reads them).
+        mean: take this from the pixels of images, scaled to 0 to 1, for a model that reads floats: one number, or one
+            for each channel, `0.485,0.456,0.406`.
+        deviation: divide them by this, `0.229,0.224,0.225`.
         shape: state the sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
-        isa: compile for this version of Hexagon; the default is the newest that the simulator runs.
+        isa: compile for this version of Hexagon; the default is the newest up to v68 that the simulator runs.
         seed: start the random generator here.
         seconds: stop a run on the simulator after this time.
-        workers: use this many processes; the default is one per CPU.
+        workers: compile chains in this many processes; the default is one per CPU.
         wide: show all columns of tables.
         json: print JSON instead.
     """
@@ -52,15 +64,17 @@ def verify(
     from hexconv.cli.progress import starting
 
     with starting():
-        from hexconv.cli.memory import memory_bytes
-        from hexconv.cli.shapes import stated_shapes
         from hexconv.cli.verify_network import verify_and_show
-        from hexconv.lower.vtcm import capacity_of
-        from hexconv.spec import Plan
+        from hexconv.cli.wanted_model import Code, ModelOptions
         from hexconv.verify import Asked
+        from hexconv.verify.input_files import Pixels, numbers_of
 
     if isa and target != "hexagon":
         raise InputError.because(f"--isa {isa} is for --target hexagon", f"leave it out with --target {target}")
-    limit = memory_bytes(vtcm, "--vtcm") if vtcm else capacity_of(Plan())
-    shapes, processes = stated_shapes("verify", shape or []), workers or os.cpu_count() or 1
-    return verify_and_show(model, Asked(target, limit, processes, image, shapes, seed, isa, seconds), wide, json)
+    code = Code.of(target, isa)
+    if code.missing:
+        raise ToolMissing(code.missing)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
+    pixels = Pixels(numbers_of("--mean", mean, (0.0,)), numbers_of("--deviation", deviation, (1.0,)))
+    wanted = asked.wanted("verify", image)
+    return verify_and_show(model, Asked(wanted, seconds, workers, inputs, pixels), wide, json)

@@ -21,7 +21,7 @@ def verify_and_show(model: Path, asked: Asked, is_wide: bool, json: bool) -> int
         task = progress.add_task(escape(f"reading {model.name}"), total=None)
 
         def done(name: str, so_far: int, of: int) -> None:
-            progress.update(task, description=escape(f"verifying {name}"), completed=so_far, total=of)
+            progress.update(task, description=escape(name), completed=so_far, total=of)
 
         verdict = verify_network(model, asked, done)
     if json:

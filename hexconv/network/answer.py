@@ -10,7 +10,11 @@ from itertools import product
 import numpy as np
 
 from hexconv.compute import reference
+from hexconv.layout import packed
 from hexconv.network.program_steps import (
+    NCHW,
+    NHWC,
+    OTHER,
     Along,
     Axis,
     Blocks,
@@ -39,14 +43,22 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
         inputs: the inputs in the model's shapes, by name.
     """
     stored = stored_by(program, inputs)
-    return {port.name: _as_model(stored[port.operand.buffer], port.shape) for port in program.outputs}
+    return {port.name: as_model(stored[port.operand.buffer], port.shape) for port in program.outputs}
 
 
-def stored_by(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Compute what every buffer of a network holds, logical NHWC, by its name; arguments are those of `answer`."""
-    stored = {port.operand.buffer: _nhwc(inputs[port.name], port.operand) for port in program.inputs}
+def stored_by(program: Program, inputs: Mapping[str, Array], given: Stored | None = None) -> dict[str, Array]:
+    """Compute what every buffer of a network holds, logical NHWC, by its name.
+
+    Args:
+        program: the steps of the network.
+        inputs: the inputs in the model's shapes, by name.
+        given: what the steps write that hexconv has no operator for, by buffer.
+    """
+    stored = {port.operand.buffer: nhwc(inputs[port.name], port.operand) for port in program.inputs}
     for step in program.steps:
-        stored[step.result.buffer] = result_of(step, stored, program.constants)
+        is_given = isinstance(step, Operation) and step.operator == OTHER
+        found = (given or {})[step.result.buffer] if is_given else result_of(step, stored, program.constants)
+        stored[step.result.buffer] = found
     return stored
 
 
@@ -66,6 +78,22 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
     return stored_as(OPERATORS[step.operator](step, seen, constants), step.result)
 
 
+def reals_of(step: Operation, stored: Mapping[str, Array], constants: Mapping[str, Array]) -> Array:
+    """Compute the real numbers that an operator makes, before they are clamped and stored; arguments of `result_of`."""
+    return OPERATORS[step.operator](step, seen_by(step, {**constants, **stored}), constants)
+
+
+def elements_of(memory: Array, operand: Operand) -> Array:
+    """Return the elements of a buffer, logical NHWC, out of its bytes."""
+    elements = np.ascontiguousarray(memory).view(operand.dtype)
+    batch, rows, columns, channels = operand.extents
+    if operand.layout == NHWC:
+        return elements.reshape(operand.extents)
+    if operand.layout == NCHW:
+        return elements.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1)
+    return packed(operand.layout, operand.extents).unpack(elements)
+
+
 def seen_by(step: Step, stored: Stored) -> list[Array]:
     """Return what a step reads, logical NHWC: buffers, each under the extents that the step gives it."""
     return [_seen(stored[source.buffer], source) for source in step.sources]
@@ -75,16 +103,16 @@ def _seen(values: Array, operand: Operand) -> Array:
     """View a buffer under the extents of an operand: the same elements, or the same memory in another shape."""
     if values.shape == operand.extents:
         return values
-    return _nhwc(values.transpose(0, 3, 1, 2), operand)
+    return nhwc(values.transpose(0, 3, 1, 2), operand)
 
 
-def _nhwc(values: Array, operand: Operand) -> Array:
+def nhwc(values: Array, operand: Operand) -> Array:
     """Turn a tensor of the model, NCHW in any shape, into logical NHWC."""
     batch, rows, columns, channels = operand.extents
     return values.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1)
 
 
-def _as_model(values: Array, shape: tuple[int, ...]) -> Array:
+def as_model(values: Array, shape: tuple[int, ...]) -> Array:
     """Turn logical NHWC into a tensor of the model: NCHW, in its shape."""
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2)).reshape(shape)
 

@@ -12,7 +12,7 @@ from hexconv.network.answer import answer
 from hexconv.network.compiled import Compiled, operators_object
 from hexconv.network.planned_model import plan, question_of
 from hexconv.network.program_steps import Program
-from hexconv.network.texts import PACKAGE, BuiltNetwork, ports_of, steps_of, texts_of
+from hexconv.network.texts import PACKAGE, WEIGHTS, BuiltNetwork, ports_of, steps_of, texts_of
 from hexconv.run.given import drawn_inputs
 from hexconv.run.tensors import Array
 from hexconv.search import Question
@@ -95,9 +95,9 @@ def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]
     return {**inputs, **answer(program, inputs)}
 
 
-def compiled_network(path: Path, program: Program, wanted: Wanted) -> Compiled:
-    """Compile the chains of a model's steps; errors are those of `build_network`."""
-    return Compiled.of(program, network_name(path), wanted.target, wanted.isa)
+def compiled_network(path: Path, program: Program, wanted: Wanted, workers: int | None = None) -> Compiled:
+    """Compile the chains of a model's steps in some processes, by default one a core; errors are `build_network`'s."""
+    return Compiled.of(program, network_name(path), wanted.target, wanted.isa, workers)
 
 
 def write_compiled(
@@ -123,7 +123,7 @@ def write_compiled(
     if wanted.target == "hexagon":
         objects["hexconv_hvx.o"] = operators_object(wanted.isa)
     contents[ARCHIVE] = archived(objects)
-    contents["network.weights.bin"] = compiled.weights.content
+    contents[WEIGHTS] = compiled.weights.content
     contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}
     write_folder(folder, contents)
     return built

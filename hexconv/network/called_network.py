@@ -28,11 +28,11 @@ from hexconv.build.called_library import (
 from hexconv.build.library import ARCHIVE
 from hexconv.errors import InputError
 from hexconv.lower.hexagon_object import HexagonObject
-from hexconv.network.texts import MANIFEST, SOURCES, BuiltNetwork
+from hexconv.network.texts import MANIFEST, SOURCES, WEIGHTS, BuiltNetwork
 from hexconv.run.measurement import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
 
-OPERATORS = 12
+OPERATORS = 13
 """How many pointers `struct hexconv_operators` has."""
 POINTERS_OF_A_CONTEXT = 4
 """How many pointers the struct of a context has besides the contexts of its chains."""
@@ -94,38 +94,48 @@ def load(folder: Path | str) -> dict[str, Any]:
     facts = json.loads((place / MANIFEST).read_text())
     if facts["target"] != "llvm":
         raise InputError(str(place), f"a network for {facts['target']}", "one built with --target llvm")
-    network = _loaded(place, facts)
+    network = ready(place, facts, linked_library(place))
     return {network.name: network}
 
 
-def _loaded(place: Path, facts: dict[str, Any]) -> LoadedNetwork:
-    """Link a network, load it and prepare its context."""
-    library = shared(place, (*SOURCES, "hexconv_posix.c", ARCHIVE), f"-I{place}")
+def linked_library(place: Path, *more: str) -> ctypes.CDLL:
+    """Link a network for this machine to one shared library; `more` are further flags and sources."""
+    return shared(place, (*SOURCES, "hexconv_posix.c", ARCHIVE), f"-I{place}", *more)
+
+
+def ready(place: Path, facts: dict[str, Any], library: ctypes.CDLL, other: Any = None) -> LoadedNetwork:
+    """Prepare a context of a loaded network; `other` computes what hexconv has no operator for."""
     weights = aligned_bytes(facts["weights_bytes"])
-    weights[...] = np.fromfile(place / "network.weights.bin", np.uint8)
+    weights[...] = np.fromfile(place / WEIGHTS, np.uint8)
     library.hexconv_plain_operators.restype = _Operators
     platform, operators = posix(library), library.hexconv_plain_operators()
+    if other is not None:
+        operators.pointers[OPERATORS - 1] = ctypes.cast(other, ctypes.c_void_p).value
     context = (ctypes.c_void_p * (POINTERS_OF_A_CONTEXT + CONTEXT_POINTERS * len(facts["chains"])))()
     name = facts["name"]
     call(library, f"{name}_init", context, pointer(weights), ctypes.byref(platform), ctypes.byref(operators))
     return LoadedNetwork(name, facts, library, context, (weights, platform, operators))
 
 
-def network_object(folder: Path, built: BuiltNetwork) -> HexagonObject:
-    """Link a Hexagon network of one input and one output behind the entry that the simulator calls.
+def network_object(folder: Path, built: BuiltNetwork, *more: str) -> HexagonObject:
+    """Link a Hexagon network behind the entry that the simulator calls; `more` are further flags and sources.
 
     Raises:
         RunFailed: the network doesn't link.
         ToolMissing: zig is not installed.
     """
+    inputs = sum(port.way == "input" for port in built.ports)
+    first = inputs + 1 + bool(more)  # behind the weights, and behind what is given where the network is checked
+    numbers = (*range(inputs), *range(first, first + len(built.ports) - inputs))
+    arguments = ", ".join(f"DATA({number})" for number in numbers)
     sources = [str(folder / name) for name in SOURCES]
-    flags = (f"-DNETWORK={built.name}", f"-DTHREADS={built.threads}", *sources, "-Wl,--whole-archive")
-    elf = joined(folder, folder / ARCHIVE, "network_entry.c", built.isa, *flags)
+    flags = (f"-DNETWORK={built.name}", f"-DTHREADS={built.threads}", f"-DCALL={arguments}", f"-DWEIGHTS={inputs}")
+    elf = joined(folder, folder / ARCHIVE, "network_entry.c", built.isa, *flags, *more, *sources, "-Wl,--whole-archive")
     return called(elf, built.isa, built.scratch_bytes, built.vtcm_bytes, built.threads)
 
 
 def simulated_network(
-    folder: Path, built: BuiltNetwork, kernel: HexagonObject, image: Array, simulator: Simulator
+    folder: Path, built: BuiltNetwork, kernel: HexagonObject, images: Sequence[Array], simulator: Simulator
 ) -> Measurement:
     """Call the network once: `NAME_init`, then `NAME_run`.
 
@@ -133,13 +143,12 @@ def simulated_network(
         folder: the folder that the network was built into.
         built: the facts about the network.
         kernel: the object that `network_object` made of it.
-        image: its input, in the model's shape.
+        images: its inputs, in the model's shapes.
         simulator: a simulator of the network's instruction set.
 
     Raises:
         RunFailed: the network returned an error, or wrote past its buffers into a guard.
         ToolMissing: there is no simulator for this instruction set.
     """
-    weights = np.fromfile(folder / "network.weights.bin", np.uint8)
-    outputs: Sequence = [(port.shape, port.dtype) for port in built.ports if port.way == "output"]
-    return simulator.run_object(kernel, [image, weights], outputs)
+    outputs = [(port.shape, port.dtype) for port in built.ports if port.way == "output"]
+    return simulator.run_object(kernel, [*images, np.fromfile(folder / WEIGHTS, np.uint8)], outputs)

@@ -6,17 +6,24 @@ Lite's planner, "greedy by size": Pisarchyk, Lee 2020, "Efficient memory managem
 """
 
 import hashlib
+import os
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from hexconv.build.built_chain import Parts, Weights, c_files, compiled_chain
+from hexconv.apart import Limits, Task, cores, do_all
+from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
+from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
 from hexconv.network.program_steps import Program
-from hexconv.run.simulator.made_files import cached, content_key
+from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
+from hexconv.written import scratch
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,51 @@ def _lowest_free(taken: list[tuple[int, int]], size: int) -> int:
     return at
 
 
+class CallRefused(Unsupported):
+    """A chain of a network that can't be lowered or compiled.
+
+    Args (of the constructor):
+        case: the name of its case.
+        reason: why it can't be.
+    """
+
+    def __init__(self, case: str, reason: str) -> None:
+        super().__init__(f"{case}: {reason}")
+        self.case, self.reason = case, reason
+
+
+JOB = "hexconv.network.compiled:do"
+LIMITS = Limits(seconds=3600.0, memory_bytes=16 << 30)
+CHAINS_PER_PROCESS = 4
+"""A process takes some seconds to start; it is started for so many chains."""
+
+
+def do(task: Task) -> dict[str, Any]:
+    """Compile a chain into the cache, in a process apart; what refuses it is told by who takes it from there.
+
+    Args:
+        task: `asked`, a file with what to compile, pickled by this program a moment ago.
+    """
+    with suppress(HexconvError):
+        code_of(pickle.loads(Path(task["asked"]).read_bytes()))
+    return {}
+
+
+def _fill_cache(missing: Sequence[ToCompile], most: int) -> None:
+    """Compile chains side by side, where there are enough of them for several processes."""
+    workers = min(most, len(missing) // CHAINS_PER_PROCESS)
+    if workers < 2:
+        return
+    with scratch() as folder, cores(workers) as executor:
+        tasks = []
+        for number, each in enumerate(missing):
+            place = folder / f"{number}.pickle"
+            place.write_bytes(pickle.dumps(each))
+            tasks.append({"asked": str(place)})
+        for _ in do_all(JOB, LIMITS, tasks, executor):
+            pass
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A network whose chains are compiled.
@@ -112,19 +164,26 @@ class Compiled:
     arena: Arena
 
     @classmethod
-    def of(cls, program: Program, name: str, target: Target, isa: str) -> "Compiled":
-        """Compile all chains, as `NAME_01`, `NAME_02` and so on.
+    def of(cls, program: Program, name: str, target: Target, isa: str, workers: int | None = None) -> "Compiled":
+        """Compile all chains, as `NAME_01`, `NAME_02` and so on, in some processes; by default one on each core.
 
         Raises:
-            Unsupported: a chain can't be lowered; it is named.
+            CallRefused: a chain can't be lowered or compiled; it is named.
             ToolMissing: zig is not installed.
         """
         digits = max(2, len(str(len(program.calls))))
-        chains = tuple(
-            compiled_chain(call.case, call.weights, f"{name}_{number:0{digits}d}", target, isa)
+        asked = [
+            ToCompile(call.case, f"{name}_{number:0{digits}d}", target, isa)
             for number, call in enumerate(program.calls, 1)
-        )
-        return cls(program, chains, _weights(program, chains), arena_of(lives_of(program)))
+        ]
+        _fill_cache([each for each in asked if not is_cached("chains", each.key)], workers or os.cpu_count() or 1)
+        chains = []
+        for each, call in zip(asked, program.calls, strict=True):
+            try:
+                chains.append(with_weights(code_of(each), call.case, call.weights))
+            except Unsupported as refusal:
+                raise CallRefused(call.case.name, str(refusal)) from refusal
+        return cls(program, tuple(chains), _weights(program, chains), arena_of(lives_of(program)))
 
     @property
     def vtcm_bytes(self) -> int:

@@ -5,7 +5,7 @@
 `verify`, `build`, `best` and the page ask `plan` the same question, so that what is checked is what is built and shown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,8 +13,8 @@ from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
 from hexconv.network.integers import with_integers
 from hexconv.network.nodes import TABLE
-from hexconv.network.program import Member, Missing, Reading, simplified
-from hexconv.network.program_steps import Program
+from hexconv.network.program import Member, Reading, simplified
+from hexconv.network.program_steps import INPUT, Operation, Other, Program
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
@@ -57,42 +57,42 @@ class PlannedModel:
     network: PlannedNetwork
     members: tuple[Member, ...]
 
-    @property
-    def refused(self) -> tuple[Missing, ...]:
-        """The chains that no plan serves or that fit in none, and why."""
-        return tuple(Missing("chain", member.case.name, member.refused) for member in self.members if member.refused)
+    @cached_property
+    def as_read(self) -> Program:
+        """The steps as the model's nodes tell them, before they are simplified."""
+        return Reading(self.imported.graph, self.members, self.imported.network.model).read(TABLE)
 
     @cached_property
-    def _read(self) -> tuple[Program | None, tuple[Missing, ...]]:
-        if self.refused:
-            return None, self.refused
-        reading = Reading(self.imported.graph, self.members, self.imported.network.model)
-        program = reading.read(TABLE)
-        told = replace(program, differences=self.imported.network.differences) if program else None
-        return told, tuple(reading.missing)
+    def open_program(self) -> Program:
+        """The steps of the whole network; its `others` are left to the caller.
 
-    @property
-    def missing(self) -> tuple[Missing, ...]:
-        """What keeps the model from being a program: chains without a plan, else nodes that no operator computes."""
-        return self._read[1]
-
-    @property
-    def as_read(self) -> Program | None:
-        """The steps as the model's nodes tell them, before they are simplified; None where something is missing."""
-        return self._read[0]
+        Raises:
+            InputError: an input has an open size.
+        """
+        steps = with_integers(simplified(self.as_read))
+        return replace(steps, differences=self.imported.network.differences)
 
     @cached_property
     def program(self) -> Program:
-        """The steps of the whole network.
+        """The steps of the whole network, which hexconv computes all of.
 
         Raises:
-            InputError: a tensor has an open size.
+            InputError: an input or an output has an open size.
             Unsupported: there is no operator for some nodes, or no plan for some chains; all are named.
         """
-        program, missing = self._read
-        if program is None or missing:
-            raise Unsupported(f"{self.imported.network.model}: {said_of(missing)}")
-        return with_integers(simplified(program))
+        found = self.open_program
+        if found.others or found.lost:
+            told = dict.fromkeys((*found.lost, *said_of(found.others)))
+            raise Unsupported(f"{self.imported.network.model}: {'; '.join(told)}")
+        return found
+
+    def leaving(self, reasons: Mapping[str, str]) -> "PlannedModel":
+        """Return the model with some chains left to the caller, by the names of their cases, each with the reason."""
+        members = (
+            replace(member, pieces=(), refused=reasons[name]) if (name := member.case.name) in reasons else member
+            for member in self.members
+        )
+        return replace(self, members=tuple(members))
 
 
 def plan(imported: Imported, question: Question) -> PlannedModel:
@@ -105,32 +105,41 @@ def plan(imported: Imported, question: Question) -> PlannedModel:
     Raises:
         InputError: the model's weights can't be read.
     """
-    arrays = [imported.weights(index) for index in range(len(imported.cases))]
-    limited = [_limited(case, weights) for case, weights in zip(imported.cases, arrays, strict=True)]
-    cases = [each for each in limited if isinstance(each, Case)]
+    members = members_of(imported)
+    cases = [member.case for member in members if not member.refused]
     network = plan_all(cases, question, imported.network, question.plan.kernel)
     answers = {answer.name: answer for answer in network.planned}
     refused = {each.name: each.reason for each in network.refused}
-    members = []
-    for case, run, weights, own in zip(imported.cases, imported.runs, arrays, limited, strict=True):
-        dtype = imported.graph.type_of(run.units[-1].result).dtype
-        if isinstance(own, str):
-            members.append(Member(case, run, weights, dtype, refused=own))
-        elif answer := answers.get(case.name):
-            pieces = tuple(_pieces(answer, weights))
-            why = "" if pieces else f"no plan fits {question.vtcm_bytes} bytes of VTCM; hexconv best says what would"
-            members.append(Member(own, run, weights, dtype, pieces, why))
-        else:
-            members.append(Member(own, run, weights, dtype, refused=refused[case.name]))
-    return PlannedModel(imported, question, network, tuple(members))
+    return PlannedModel(imported, question, network, tuple(_planned(member, answers, refused) for member in members))
 
 
-def _limited(case: Case, weights: dict[str, Array]) -> Case | str:
-    """Return a case with the limits of its weights; or why no kernel has room for their sums."""
+def members_of(imported: Imported) -> tuple[Member, ...]:
+    """Return the chains of a model with their weights, and the limits that these have, before they are planned.
+
+    Raises:
+        InputError: the model's weights can't be read.
+    """
+    return tuple(_member(imported, index) for index in range(len(imported.cases)))
+
+
+def _member(imported: Imported, index: int) -> Member:
+    case, run, weights = imported.cases[index], imported.runs[index], imported.weights(index)
+    dtype = imported.graph.type_of(run.units[-1].result).dtype
     try:
-        return replace(case, chain=bounded(case.chain, weights))
-    except HexconvError as refusal:
-        return str(refusal)
+        return Member(replace(case, chain=bounded(case.chain, weights)), run, weights, dtype)
+    except HexconvError as refusal:  # no kernel has room for the sums of these weights
+        return Member(case, run, weights, dtype, refused=str(refusal))
+
+
+def _planned(member: Member, answers: Mapping[str, Answer], refused: Mapping[str, str]) -> Member:
+    """Return a chain with the pieces of its best cut, or with the reason why it has none."""
+    name = member.case.name
+    if member.refused or name in refused:
+        return replace(member, refused=member.refused or refused[name])
+    if pieces := tuple(_pieces(answers[name], member.weights)):
+        return replace(member, pieces=pieces)
+    limit = answers[name].question.vtcm_bytes
+    return replace(member, refused=f"no plan fits {limit} bytes of VTCM; hexconv best says what would")
 
 
 def _pieces(answer: Answer, weights: Mapping[str, Array]) -> Iterator[tuple[Case, Tensors]]:
@@ -141,18 +150,15 @@ def _pieces(answer: Answer, weights: Mapping[str, Array]) -> Iterator[tuple[Case
         yield winner.case, own.over(random_tensors(winner.case.chain))
 
 
-def said_of(missing: tuple[Missing, ...]) -> str:
-    """Say what keeps a model from being a program: kinds of operators with their number, then what is refused.
-
-    >>> said_of((Missing("Softmax", "s1"), Missing("Softmax", "s2"), Missing("Pad", "p", "it reflects")))[:50]
-    'no operator computes Softmax (2, such as s1); ther'
-    """
+def said_of(others: Sequence[Operation]) -> Iterator[str]:
+    """Yield what hexconv does not compute: kinds of operators with their number, then what it refuses, and why."""
+    told = {step.node: step.told(Other) for step in others if step.told(Other).op != INPUT}
     kinds: dict[str, list[str]] = {}
-    for each in missing:
-        if not each.reason:
-            kinds.setdefault(each.op, []).append(each.node)
+    for node, other in told.items():
+        if not other.reason:
+            kinds.setdefault(other.op, []).append(node)
     unknown = ", ".join(f"{op} ({len(names)}, such as {names[0]})" for op, names in kinds.items())
-    refused = [f"{each.op} {each.node}: {each.reason}" for each in missing if each.reason]
     known = ", ".join(sorted(op for op in TABLE if "." not in op))
-    told = [f"no operator computes {unknown}; there are operators for {known}"] if unknown else []
-    return "; ".join([*told, *refused])
+    if unknown:
+        yield f"no operator computes {unknown}; there are operators for {known}"
+    yield from (f"{other.op} {node}: {other.reason}" for node, other in told.items() if other.reason)

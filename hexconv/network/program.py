@@ -7,13 +7,13 @@ A node that only changes the shape, or what codes stand for, is no step: its res
 seen in another way.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
 
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import InputError
 from hexconv.model.affine import Clamp, clamp_of
 from hexconv.model.chains import Run
 from hexconv.model.graph import Graph, Node, passes
@@ -21,11 +21,14 @@ from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
 from hexconv.network.program_steps import (
     BLOCKS,
+    INPUT,
     NHWC,
+    OTHER,
     Call,
     How,
     Operand,
     Operation,
+    Other,
     Port,
     Program,
     Step,
@@ -117,7 +120,14 @@ class Held:
         return replace(target, scale=operand.scale, zero_point=operand.zero_point)
 
     def add(self, operator: str, node: Node, sources: Sequence[Operand], result: Operand, *how: How) -> None:
-        """Add a step."""
+        """Add a step.
+
+        Raises:
+            Refused: a tensor is of a dtype that operators don't compute.
+        """
+        for operand in (*sources, result):
+            if operand.dtype not in COMPUTED:
+                raise Refused(f"{operand.buffer} is {operand.dtype or 'of unknown dtype'}")
         self.steps.append(Operation(operator, node.name, tuple(sources), result, how))
 
     def rename(self, old: str, new: str) -> None:
@@ -163,21 +173,12 @@ class Member:
         return self.run.units[-1].result
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A part of a model that is no step.
-
-    Attributes:
-        op: the operator of a node, or `chain`.
-        node: the name of the node, or of the chain's case.
-        reason: why it is none; empty where no operator computes any node of this kind.
-    """
-
-    op: str
-    node: str
-    reason: str = ""
-
-
+COMPUTED = ("float32", "uint8", "int8", "int16", "int32")
+"""The dtypes that operators compute."""
+UINT16 = "uint16"
+CARRIED = (UINT16, "int64", "float16", "float64", "bool")
+"""The dtypes that tensors may have besides, between what the caller computes."""
+CHAIN = "chain"
 ANY = Clamp()
 """The clamp that changes no value."""
 
@@ -196,22 +197,21 @@ class Reading(Held):
         self._given: set[str] = set()
         self._chains = {member.result: member for member in members}
         self._folded = set[Node]()
-        self._lost = set[str]()
-        self.missing: list[Missing] = []
+        self.lost: dict[str, str] = {}
 
-    def read(self, table: "Table") -> Program | None:
-        """Read the whole model into steps; None where a node is no step: `missing` then names all of them.
+    def read(self, table: "Table") -> Program:
+        """Read the whole model into steps; `others` of the program are what no operator here computes.
+
+        What C can't have at all, such as tensors of open sizes, is `lost`: steps that read it get it from the caller.
 
         Args:
             table: the function that reads each operator of ONNX.
 
         Raises:
-            InputError: a tensor has an open size.
+            InputError: an input or an output has an open size.
             Unsupported: an input or an output is of a dtype that C doesn't get.
         """
-        ports = tuple(self._port(name, f"input:{name}") for name in self.graph.inputs)
-        for port in ports:
-            self.hold(port.name, port.operand)
+        ports = tuple(self._inputs())
         needed = self.graph.needed({name: member.source for name, member in self._chains.items()})
         nodes = {node for node in needed.values() if node}
         for node in self.graph.nodes:
@@ -220,10 +220,28 @@ class Reading(Held):
                     self._call(self._chains[name])
             if node in nodes and node not in self._folded:
                 self._read(node, table)
-        if self.missing:
-            return None
-        results = tuple(self._given_back(name) for name in self.graph.outputs)
-        return Program(tuple(self.steps), ports, results, self.constants)
+        results = tuple(self._given_back(name) for name in self.graph.outputs if self._is_port(name))
+        return Program(tuple(self.steps), ports, results, self.constants, lost=tuple(self.lost.values()))
+
+    def _inputs(self) -> Iterator[Port]:
+        """Yield the ports of the inputs; what reads an input that C doesn't get has it from the caller."""
+        for name in self.graph.inputs:
+            if self._is_port(name):
+                port = self._port(name, f"input:{name}")
+                self.hold(port.name, port.operand)
+                yield port
+            else:
+                self._leave(name, [], self._plain(name), Other(self._others, INPUT, reason=self.lost[name]))
+
+    def _is_port(self, name: str) -> bool:
+        """Whether C gets an input or an output; else it is noted as lost."""
+        found = self.graph.type_of(name)
+        if found.dtype in COMPUTED and (name in self.graph.inputs or (found.is_fixed and name in self._held)):
+            return True
+        cure = "; give the model floats or int16, and keep uint16 between its QuantizeLinear and DequantizeLinear"
+        why = f"{name} is {found.dtype or 'unknown'}, which C doesn't get{cure if found.dtype == UINT16 else ''}"
+        self.lost.setdefault(name, why if found.dtype not in COMPUTED else f"{name} has open sizes")
+        return False
 
     def result(self, tensor: str, clamp: Clamp = ANY) -> Operand:
         """The operand that an operator writes; clamps and a quantiser that alone read its result are folded into it.
@@ -280,10 +298,7 @@ class Reading(Held):
     def _port(self, name: str, buffer: str) -> Port:
         """Return the port of an input or an output, in the model's shape."""
         shape = self.shape(name)
-        try:
-            operand = Operand(buffer, extents_of(shape), self._dtype(name))
-        except Refused as refusal:
-            raise Unsupported(f"{self.model}: {refusal}") from None
+        operand = Operand(buffer, extents_of(shape), self.graph.type_of(name).dtype)
         return Port(name, shape, operand.reshaped(operand.extents))
 
     def _dtype(self, tensor: str) -> str:
@@ -293,54 +308,75 @@ class Reading(Held):
             Refused: its codes are uint16, which chains have as int16, and operators not at all.
         """
         dtype = self.graph.type_of(tensor).dtype
-        if dtype == "uint16":
-            raise Refused(
-                f"{tensor} is uint16 where no chain writes it; give the model floats or int16, and keep uint16 between "
-                "its QuantizeLinear and DequantizeLinear"
-            )
+        if dtype == UINT16:
+            raise Refused(f"{tensor} is uint16 where no chain writes it")
         return dtype
 
     def _read(self, node: Node, table: "Table") -> None:
-        """Read one node with the function that the table has for it; a node that is no step is noted as missing."""
-        if self._is_lost(*node.inputs):
-            self._lost.update(node.outputs)
-            return
-        folded, held = set(self._folded), dict(self._held)
+        """Read one node with the function that the table has for it; the caller computes what that refuses."""
+        folded, held, made = set(self._folded), dict(self._held), len(self.steps)
         try:
             if node.op not in table:
                 raise Refused
             table[node.op](self, node)
         except Refused as refusal:
             self._folded, self._held = folded, held
-            self._miss(Missing(node.op, node.name, str(refusal)), *node.outputs)
+            del self.steps[made:]
+            self._leave_node(node, str(refusal))
 
-    def _miss(self, what: Missing, *made: str) -> None:
-        """Note what is no step; nodes behind it are read on, so that all that is missing is named at once."""
-        self.missing.append(what)
-        for name in filter(None, made):
+    def _leave_node(self, node: Node, reason: str) -> None:
+        """Leave a node to the caller: a step for each of its results, or nothing where C can't have one."""
+        reads = [self._kept(name) for name in (*node.inputs, *node.captured) if name]
+        told = {name: value for name, value in node.attributes.items() if isinstance(value, (int, float, bytes, list))}
+        words = ", ".join(f"{name} = {value}" for name, value in told.items())
+        for output, name in enumerate(node.outputs):
+            if not name or (name not in self.graph.outputs and not self.graph.readers(name)):
+                continue
             found = self.graph.type_of(name)
-            if found.is_fixed:
-                self.hold(name, Operand(name, extents_of(self.shape(name)), found.dtype))
-            else:
-                self._lost.add(name)
+            if None in reads or not found.is_fixed or found.dtype not in (*COMPUTED, *CARRIED):
+                self.lost[name] = f"{node.op} {node.name} has tensors of open sizes, or of dtypes that C doesn't get"
+            if found.is_fixed and found.dtype in (*COMPUTED, *CARRIED):
+                how = Other(self._others, node.op, output, words, reason)
+                self._leave(node.name, [operand for operand in reads if operand], self._plain(name), how)
 
-    def _is_lost(self, *names: str) -> bool:
-        """Whether a tensor depends on what is missing, so that nothing is known of it."""
-        return not self._lost.isdisjoint(names)
+    def _kept(self, tensor: str) -> Operand | None:
+        """The operand of what the caller reads; None where it is of a dtype or of sizes that C doesn't get."""
+        try:
+            operand = self.source(tensor)
+        except Refused:
+            return None
+        return operand if operand.dtype in (*COMPUTED, *CARRIED) else None
+
+    def _plain(self, name: str) -> Operand:
+        """The operand of a tensor as the caller writes it; codes of uint16 are int16 here, 2^15 less."""
+        dtype = self.graph.type_of(name).dtype
+        return Operand(name, extents_of(self.shape(name)), "int16" if dtype == UINT16 else dtype)
+
+    def _leave(self, node: str, reads: Sequence[Operand], result: Operand, how: Other) -> None:
+        self.steps.append(Operation(OTHER, node, tuple(reads), result, (how,)))
+        self.hold(result.buffer, result)
+
+    @property
+    def _others(self) -> int:
+        """How many steps are left to the caller."""
+        return sum(isinstance(step, Operation) and step.operator == OTHER for step in self.steps)
 
     def _call(self, member: Member) -> None:
-        """Add the calls of a chain's pieces, one after the other."""
-        last = member.run.units[-1]
-        if self._is_lost(member.source):
-            self._lost.add(member.result)
-        elif last.conv.requantize is None and last.dtype in ("uint8", "int8", "int16"):
+        """Add the calls of a chain's pieces, one after the other; the caller computes a chain that can't be called."""
+        last, source = member.run.units[-1], self._kept(member.source)
+        sums = last.conv.requantize is None and last.dtype in ("uint8", "int8", "int16")
+        why = member.refused or ("" if source else f"{member.source}, which it reads, is nothing that C gets")
+        if sums:
             why = f"it ends in sums of int32; {last.unfolded or 'put a QuantizeLinear behind it'}"
-            self._miss(Missing(last.node.op, last.node.name, why), member.result)
-        else:
-            self._call_pieces(member)
+        if source and not why:
+            self._call_pieces(member, self.dense(source))
+            return
+        made = self._plain(member.result)
+        chain = member.case.chain
+        made = made if sums else replace(made, dtype=chain.output_dtype(len(chain.conv) - 1))
+        self._leave(member.case.name, [source] if source else [], made, Other(self._others, CHAIN, reason=why))
 
-    def _call_pieces(self, member: Member) -> None:
-        at = self.dense(self.held(member.source))
+    def _call_pieces(self, member: Member, at: Operand) -> None:
         for number, (case, weights) in enumerate(member.pieces):
             last = number == len(member.pieces) - 1
             shape, dtype = case.chain.shapes[-1], case.chain.output_dtype(len(case.chain.conv) - 1)
@@ -388,7 +424,10 @@ def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
 
     for step in steps:
         step = replace(step, sources=tuple(map(seen, step.sources)))
-        [source], result = step.sources[:1], step.result
+        if not step.sources:  # the caller gives it
+            made.append(step)
+            continue
+        source, result = step.sources[0], step.result
         is_free = (result.low, result.high) == (-inf, inf) and result.buffer not in outside
         if isinstance(step, Operation) and step.operator in MOVES and result.is_float and is_free and is_codes(source):
             codes[result.buffer] = source
@@ -401,7 +440,10 @@ def _parted(steps: Sequence[Step]) -> list[Step]:
     """Part a conversion that changes the layout and elements of 8 bits in two, so that bytes move."""
     made = list[Step]()
     for step in steps:
-        [source], result = step.sources[:1], step.result
+        if not step.sources:  # the caller gives it
+            made.append(step)
+            continue
+        source, result = step.sources[0], step.result
         turns = isinstance(step, Operation) and step.operator == "convert" and source.layout != result.layout
         if not turns or source.is_one_order or BLOCKS in (source.layout, result.layout) or source.same_codes(result):
             made.append(step)
@@ -429,7 +471,10 @@ def _without_idle(steps: Sequence[Step], outside: Collection[str]) -> tuple[Step
 
     for step in steps:
         step = replace(step, sources=tuple(map(seen, step.sources)))
-        [source], result = step.sources[:1], step.result
+        if not step.sources:  # the caller gives it
+            made.append(step)
+            continue
+        source, result = step.sources[0], step.result
         lies_alike = source.extents == result.extents and (source.layout == result.layout or source.is_one_order)
         is_idle = isinstance(step, Operation) and step.operator == "convert" and source.same_codes(result)
         if is_idle and lies_alike and result.buffer not in outside:

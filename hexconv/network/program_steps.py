@@ -202,8 +202,33 @@ class Along:
     axis: int
 
 
-How = Window | Filters | Resize | Blocks | Along
-Kind = TypeVar("Kind", Window, Filters, Resize, Blocks, Along)
+INPUT = "input"
+"""The `op` of an input of the model that C doesn't get."""
+OTHER = "other"
+"""The operator of a step that no operator here computes: a callback of the caller's own does."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """A node, or a chain without a plan, that the caller computes.
+
+    Attributes:
+        number: its number among all of these, from 0 on; a node of several results is called once for each.
+        op: its ONNX operator, or `chain`.
+        output: which of the node's outputs the result is.
+        told: its attributes, in words.
+        reason: why no operator computes it; empty where there is none of its kind.
+    """
+
+    number: int
+    op: str
+    output: int = 0
+    told: str = ""
+    reason: str = ""
+
+
+How = Window | Filters | Resize | Blocks | Along | Other
+Kind = TypeVar("Kind", Window, Filters, Resize, Blocks, Along, Other)
 
 
 @dataclass(frozen=True)
@@ -279,6 +304,7 @@ class Program:
         outputs: its outputs, in the model's order.
         constants: the arrays that operators read besides tensors, by name.
         differences: where its chains differ from the model, and by how much.
+        lost: nodes that C can't even leave to the caller, and why.
     """
 
     steps: tuple[Step, ...]
@@ -286,11 +312,22 @@ class Program:
     outputs: tuple[Port, ...]
     constants: Constants = field(repr=False)
     differences: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """The steps that are calls of chains."""
         return tuple(step for step in self.steps if isinstance(step, Call))
+
+    @property
+    def others(self) -> tuple[Operation, ...]:
+        """The steps that the caller computes."""
+        return tuple(step for step in self.steps if isinstance(step, Operation) and step.operator == OTHER)
+
+    @property
+    def computed(self) -> tuple[Step, ...]:
+        """The steps that hexconv computes."""
+        return tuple(step for step in self.steps if isinstance(step, Call) or step.operator != OTHER)
 
     @property
     def operators(self) -> tuple[str, ...]:

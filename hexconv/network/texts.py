@@ -13,6 +13,7 @@ from hexconv.build.rendering import rendered
 from hexconv.network.compiled import Compiled
 from hexconv.network.program_steps import (
     BLOCKS,
+    OTHER,
     Along,
     Axis,
     Blocks,
@@ -21,6 +22,7 @@ from hexconv.network.program_steps import (
     How,
     Operand,
     Operation,
+    Other,
     Port,
     Program,
     Resize,
@@ -151,11 +153,15 @@ class Statement:
         comment: the comment that says what the step is and which bytes it moves.
         macro: the macro around the call, `CHAIN` or `STEP`, which checks what the call returns.
         call: the text of the call.
+        result: the address of what it writes.
+        bytes: the bytes that it writes.
     """
 
     comment: Code
     macro: str
     call: Code
+    result: Code
+    bytes: int
 
 
 def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[str, Code]) -> Iterator[Statement]:
@@ -170,19 +176,20 @@ def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[
     for number, step in enumerate(steps, 1):
         read, written = moved_bytes(step)
         told = Code("{}: reads {} bytes, writes {}").format(step.node, read, written)
+        result = places[step.result.buffer]
         if isinstance(step, Call):
-            name, source, result = next(chains), places[step.sources[0].buffer], places[step.result.buffer]
+            name, source = next(chains), places[step.sources[0].buffer]
             call = Code("{0}_run(&context->{0}, {1}, {2})").format(name, source, result)
-            yield Statement(Code("{}. the chain {}").format(number, told), "CHAIN", call)
+            yield Statement(Code("{}. the chain {}").format(number, told), "CHAIN", call, result, written)
         else:
             arguments = BETWEEN.join([Code("operators->user"), *_arguments(step, places)])
             call = Code("operators->{}({})").format(step.operator, arguments)
-            yield Statement(Code("{}. {}, {}").format(number, step.operator, told), "STEP", call)
+            yield Statement(Code("{}. {}, {}").format(number, step.operator, told), "STEP", call, result, written)
 
 
 def _arguments(step: Operation, places: Mapping[str, Code]) -> Iterator[Code]:
     tensors = [_fields(source, places) for source in step.sources]
-    if step.operator == "concat":
+    if step.operator in ("concat", OTHER):
         lines = DEEPER.join(Code("{{{}}}").format(fields) for fields in tensors)
         yield Code("(const struct hexconv_tensor[]){{\n                {}}}").format(lines)
         yield Code("{}").format(len(tensors))
@@ -209,6 +216,8 @@ def _listed(*values: object) -> Code:
 
 def _how(how: How, places: Mapping[str, Code]) -> Code:
     """Write one entry of an operation's `how` as arguments in C."""
+    if isinstance(how, Other):
+        return _listed(how.number)
     if isinstance(how, Along):
         return _listed(how.axis)
     if isinstance(how, Blocks):
@@ -245,6 +254,7 @@ def c_float(value: float) -> Code:
 
 PACKAGE = "hexconv.network"
 MANIFEST = "network.json"
+WEIGHTS = "network.weights.bin"
 SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
 """The C files that make a network, beside those of its chains and of its platform."""
 

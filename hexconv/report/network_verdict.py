@@ -8,11 +8,13 @@ from rich.table import Table
 
 from hexconv.errors import one_line
 from hexconv.report.check_tables import cell
-from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, OutputVerdict
+from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, Outputs, OutputVerdict, StepVerdict
 from hexconv.verify.verdict import Answer, Rule, together
 
 TITLE = "elements that differ; those in brackets are float32's rounding"
 WORDS: dict[Answer, str] = {"holds": "holds", "differs": "DIFFERS", "not compared": "not compared"}
+
+WORST: tuple[Answer, ...] = ("holds", "not compared", "differs")
 
 FOUND: dict[Rule, str] = {"table": "its table", "sums": "numpy's scaled sum"}
 WANTED: dict[Rule, str] = {"table": "the curve", "ONNX Runtime": "ONNX Runtime"}
@@ -26,6 +28,8 @@ def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
         told["answer"] = chain.answer
         for conv, told_of_conv in zip(chain.convs, told["convs"], strict=True):
             told_of_conv["answer"] = conv.answer
+    for step, told in zip(verdict.steps, row["steps"], strict=True):
+        told["answer"] = step.answer
     row["not_taken"] = [{"node": node, "reason": reason} for node, reason in verdict.not_taken]
     return {**row, "answers": verdict.answers, "packets": verdict.packets, "answer": verdict.answer}
 
@@ -33,14 +37,21 @@ def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
 def network_verdict_table(verdict: NetworkVerdict) -> Table:
     """Return the table of a verified network: for each chain, how many elements differ.
 
-    `run`: its run from numpy. `definition`: its convs by numpy from ONNX's definitions, tables included. `ONNX
-    Runtime`: its convs by numpy from ONNX Runtime, each alone on the same input; `in network`: its result where
-    roundings travel.
+    `run`: its pieces in the run from numpy. `definition`: its convs by numpy from ONNX's definitions, tables included.
+    `ONNX Runtime`: its convs by numpy from ONNX Runtime, each alone on the same input; `in network`: its result where
+    roundings travel. Operators have a row for each kind.
     """
     heads = ("chain", "convs", "elements", "run", "definition", "ONNX Runtime", "in network")
     table = Table("answer", *heads, "packets", "pieces", "kernel", title=TITLE)
     for chain in verdict.chains:
         table.add_row(*_chain_cells(chain))
+    kinds: dict[str, list[StepVerdict]] = {}
+    for step in verdict.operators:
+        kinds.setdefault(step.operator, []).append(step)
+    if kinds:
+        table.add_section()
+    for name, steps in kinds.items():
+        table.add_row(*_operator_cells(name, steps))
     return table
 
 
@@ -50,9 +61,10 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         yield from _chain_lines(chain)
     for name, reason in dict(verdict.not_taken).items():
         yield f"{one_line(name)}: not compared: {one_line(reason)}"
-    if verdict.outside:
-        told = ", ".join(f"{op} {count}" for op, count in sorted(verdict.outside.items()))
-        yield f"outside of chains, computed by ONNX Runtime itself and not compared: {told}"
+    for step in verdict.operators:
+        yield from _step_lines(step)
+    if verdict.reason:
+        yield f"the program was not run: {one_line(verdict.reason)}"
     beside = verdict.total("ONNX Runtime")
     if beside.values:
         yield (
@@ -63,7 +75,11 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         yield one_line(verdict.note)
     for output in verdict.outputs:
         yield _output_line(output)
+    if verdict.many:
+        yield _many_line(verdict.many)
     packets = f", {verdict.packets} packets" if verdict.packets is not None else ""
+    if verdict.critical_packets not in (None, verdict.packets):
+        packets += f" ({verdict.critical_packets} of the slowest thread, step by step)"
     answers = "; ".join(f"{what}: {_counted(counts)}" for what, counts in verdict.answers.items())
     yield f"{verdict.model} on {verdict.target}{packets}: {WORDS[verdict.answer]} ({answers})"
 
@@ -75,6 +91,29 @@ def _chain_lines(chain: ChainVerdict) -> Iterator[str]:
         yield f"{chain.case}: {_apart(chain.run, 'its run', 'numpy')}"
     for conv in chain.convs:
         yield from _conv_lines(conv)
+
+
+def _step_lines(step: StepVerdict) -> Iterator[str]:
+    name = f"step {step.number}, {step.operator} {one_line(step.node)}"
+    if step.reason and not step.run:
+        yield f"{name}: not compared, ONNX Runtime's in the run: {one_line(step.reason)}"
+    if step.run and not step.run.holds:
+        yield f"{name}: {_apart(step.run, 'the run', 'numpy')}"
+    if step.alone and not step.alone.holds:
+        yield f"{name}: {_apart(step.alone, 'numpy', 'ONNX Runtime')}"
+
+
+def _many_line(of: Outputs) -> str:
+    counted = [
+        f"{count} of {of.inputs} {what}"
+        for count, what in ((of.top1_alike, "have the same first class"), (of.ranked_alike, "the same first five"))
+        if count is not None
+    ]
+    psnr = "all elements equal" if of.psnr_db is None else f"PSNR {of.psnr_db:.1f} dB"
+    largest = f"the largest difference {of.largest:.3g}" + (f", {of.largest_steps:.3g} steps" if of.step else "")
+    return (
+        f"over {of.inputs} inputs: {', '.join([*counted, psnr, largest])}; {of.differing_share:.2%} of elements differ"
+    )
 
 
 def _conv_lines(conv: ConvVerdict) -> Iterator[str]:
@@ -123,6 +162,28 @@ def _chain_cells(chain: ChainVerdict) -> tuple[str, ...]:
         str(len(chain.pieces)) if chain.pieces else "",
         chain.kernels,
     )
+
+
+def _operator_cells(name: str, steps: Sequence[StepVerdict]) -> tuple[str, ...]:
+    run, alone = together("run", _those(steps, "run")), together("ONNX Runtime", _those(steps, "alone"))
+    answer: Answer = max([step.answer for step in steps], key=WORST.index)
+    travelled = [one.rounded + one.differing for one in _those(steps, "in_network")]
+    packets = [step.packets for step in steps if step.packets is not None]
+    return (
+        WORDS[answer],
+        f"{name} ({len(steps)})",
+        "",
+        str(run.values or alone.values or ""),
+        *(_count(one) for one in (run, None, alone)),
+        cell(sum(travelled) if travelled else None),
+        cell(sum(packets) if packets else None),
+        "",
+        "",
+    )
+
+
+def _those(steps: Sequence[StepVerdict], which: str) -> list[Comparison]:
+    return [one for step in steps if (one := getattr(step, which))]
 
 
 def _summed(beside: Sequence[Comparison]) -> Comparison:

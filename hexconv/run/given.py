@@ -8,7 +8,7 @@ requantisation has one per channel; the next conv has `filter2`, and so on. `inp
 
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from os import SEEK_END
 from pathlib import Path
@@ -65,7 +65,7 @@ def read_arrays(path: Path, forms: Mapping[str, Form], known: Collection[str]) -
             if len(there) < len(file.namelist()):
                 raise ValueError("an array is there twice")
             _check_names(path, there, forms, known)
-            return {name: _read(f"{path}: {name}", file, there[name], form) for name, form in forms.items()}
+            return {name: _entry(f"{path}: {name}", file, there[name], form) for name, form in forms.items()}
     except UNREADABLE as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
         raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
@@ -90,24 +90,48 @@ def _check_names(path: Path, there: Collection[str], wanted: Collection[str], kn
             raise InputError(str(path), f"an array {name}", f"{', '.join(known)}, which the chain has")
 
 
-def _read(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
-    """Read one array of a file."""
+def read_array(path: Path, form: Form) -> Array:
+    """Read the array of an `.npy` file; one axis of size 1 may be missing in front.
+
+    Raises:
+        InputError: the file can't be read, or its array has another shape or dtype, or values that are no finite
+            numbers.
+    """
     shape, dtype = form
+    try:
+        with path.open("rb") as stream:
+            stored, _ = _header(stream)
+        is_short = shape[:1] == (1,) and stored == shape[1:]
+        return _read(str(path), lambda: path.open("rb"), (stored if is_short else shape, dtype)).reshape(shape)
+    except UNREADABLE as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+        wanted = f"an .npy file with {dtype} of {list(shape)}, as numpy.save writes it"
+        raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
+
+
+def _entry(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
+    """Read one array of an archive."""
     if file.getinfo(entry).compress_type not in COMPRESSIONS:
         raise ValueError(f"{entry} is compressed in a way that numpy doesn't")
-    with file.open(entry) as stream:
+    return _read(where, lambda: file.open(entry), form)
+
+
+def _read(where: str, opened: Callable[[], IO[bytes]], form: Form) -> Array:
+    """Read one array of a file, which is opened twice: its header is checked before anything is allocated."""
+    shape, dtype = form
+    with opened() as stream:
         stored_shape, stored_dtype = _header(stream)
     if stored_dtype.hasobject:
         raise InputError(where, "pickled Python objects", f"numbers of {dtype}: objects are never loaded")
     if stored_dtype != np.dtype(dtype):
         order = "" if stored_dtype.isnative else " in another order of bytes"
-        raise InputError(where, f"{stored_dtype.name}{order}", f"{dtype}, the dtype that the chain has it in")
+        raise InputError(where, f"{stored_dtype.name}{order}", f"{dtype}, the dtype that is read")
     if stored_shape != shape:
-        raise InputError(where, f"the shape {list(stored_shape)}", f"{list(shape)}, the chain's")
-    with file.open(entry) as stream:
+        raise InputError(where, f"the shape {list(stored_shape)}", f"{list(shape)}, which is read")
+    with opened() as stream:
         array = np.ascontiguousarray(npy.read_array(stream, allow_pickle=False))
         if stream.read(1):
-            raise ValueError(f"bytes behind the array of {entry}")
+            raise ValueError(f"bytes behind the array of {where}")
     if lost := int(np.sum(~np.isfinite(array))):
         raise InputError(where, f"{lost} values that are no finite numbers", "finite numbers")
     return array

@@ -1,7 +1,16 @@
-"""A whole network: convs against their definitions, runs against numpy, all of it against ONNX Runtime."""
+"""A whole network: the program that is built, step by step, its convs against their definitions, and ONNX Runtime."""
 
-from hexconv.verify.network import Asked, Outputs, on_many_inputs, verify_network
-from hexconv.verify.verdict import EXIT_CODES, ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, OutputVerdict
+from hexconv.verify.network import Asked, verify_network
+from hexconv.verify.verdict import (
+    EXIT_CODES,
+    ChainVerdict,
+    Comparison,
+    ConvVerdict,
+    NetworkVerdict,
+    Outputs,
+    OutputVerdict,
+    StepVerdict,
+)
 
 __all__ = [
     "Asked",
@@ -12,6 +21,6 @@ __all__ = [
     "NetworkVerdict",
     "OutputVerdict",
     "Outputs",
-    "on_many_inputs",
+    "StepVerdict",
     "verify_network",
 ]

@@ -1,51 +1,61 @@
-"""Verify a network in two passes: every chain and conv alone, then all together.
+"""Verify a network: the program that `hexconv build` writes, run on its target, step by step, and every conv alone.
 
-1. Alone. Every chain runs on its target, on ONNX Runtime's own input to it, and equals numpy. Every conv of it, by
-   numpy, is held against the definition in the model and against ONNX Runtime.
-2. Together. Chains that equal numpy are computed by numpy, and ONNX Runtime computes the rest out of their results, so
-   that roundings travel to the outputs.
+1. The program. Chains are planned and compiled, and `network.c` runs with the same operators and objects that `build`
+   writes. Each step is held against numpy on what it read, and each operator against ONNX Runtime on its own inputs.
+2. Each conv alone, by numpy, on ONNX Runtime's own input, against its definition in the model and ONNX Runtime.
+3. The outputs of the run against ONNX Runtime's: roundings travel, and wrong steps would too.
+
+What hexconv has no operator or no plan for takes ONNX Runtime's tensors in the run, and is not compared.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
+from math import log10
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hexconv.apart import Ending, Limits, Task, cores, do_all
-from hexconv.model import Imported, import_model, write_network
-from hexconv.model.chains import Run
+from hexconv.analyze.needed import needed_macs
+from hexconv.apart import Ending, Task, cores
+from hexconv.apart.parallel import do_apart
+from hexconv.errors import RunFailed
+from hexconv.model import Imported, import_model
 from hexconv.model.graph import Graph
-from hexconv.model.onnx_file import Shapes
-from hexconv.run.given import weights_of
+from hexconv.network.built_network import Wanted, compiled_network, write_compiled
+from hexconv.network.compiled import CallRefused, Compiled
+from hexconv.network.planned_model import PlannedModel, plan
+from hexconv.network.program import Member
+from hexconv.network.program_run import JOB, LIMITS, Ran, run_program
+from hexconv.network.program_steps import Other, Program
+from hexconv.run.given import drawn_inputs, weights_of
 from hexconv.run.machine_parts import saturation
 from hexconv.search.cuts import piece_of
-from hexconv.spec import Case, Chain, Target
+from hexconv.spec.kernel_choice import kernel_words
+from hexconv.verify import compared_steps
+from hexconv.verify.compared_steps import Judge, given_to
 from hexconv.verify.definition import Definition
-from hexconv.verify.job import JOB
-from hexconv.verify.runtime import Array, Values, Whole, inputs_of, runtime
+from hexconv.verify.input_files import Pixels, files_of, read_inputs
+from hexconv.verify.runtime import Array, Values, Whole, form_of, inputs_of, runtime
 from hexconv.verify.verdict import (
+    Answer,
     ChainVerdict,
-    Comparison,
     ConvVerdict,
     NetworkVerdict,
+    Outputs,
     OutputVerdict,
-    answer,
-    in_model,
+    StepVerdict,
     judge,
-    nhwc,
+    together,
 )
 from hexconv.written import scratch
 
 Done = Callable[[str, int, int], None]
-LIMITS = Limits(seconds=86400.0, memory_bytes=16 << 30)
-"""The limits of one chain's process; a run on the simulator has a time limit of its own."""
 TOP, CLASSES_AT_LEAST = 5, 10
-UNCOUNTED = ("QuantizeLinear", "DequantizeLinear", "Identity", "Constant")
-"""Nodes outside of chains that are not named as such: they compute nothing of their own."""
+MOST_FLOAT_MACS = 10**8
+"""Scalar code makes about one in two packets; the simulator executes some 10**7 packets a second."""
 
 
 @dataclass(frozen=True)
@@ -53,64 +63,68 @@ class Asked:
     """How to verify.
 
     Attributes:
-        target: the target that the chains run on.
-        vtcm_bytes: the VTCM that the caches of a chain may take.
-        workers: how many processes run at a time.
-        given: a file with the model's inputs; without one they are drawn.
-        shapes: the shapes of inputs whose sizes the model leaves open.
-        seed: the seed of the inputs that are drawn.
-        isa: the instruction set of the code for the simulator, by default the newest that the simulator runs.
+        wanted: what the network is built for, and on which inputs it runs.
         seconds: the time limit of one run on the simulator.
+        workers: how many processes compile at a time; None for one on each core.
+        folder: a folder of inputs on which the first output is compared, too; None for none.
+        pixels: how the pixels of images in the folder become floats.
+        draws: how many drawn inputs it is compared on besides.
     """
 
-    target: Target
-    vtcm_bytes: int
-    workers: int = 1
-    given: Path | None = None
-    shapes: Shapes = field(default_factory=dict)
-    seed: int = 0
-    isa: str | None = None
+    wanted: Wanted
     seconds: float = 1800.0
+    workers: int | None = None
+    folder: Path | None = None
+    pixels: Pixels = field(default_factory=Pixels)
+    draws: int = 0
 
 
 @dataclass(frozen=True)
-class Member:
-    """A chain, its weights as it runs with them, and its place in the model.
+class Running:
+    """Runs of a built network, in a process apart."""
 
-    Attributes:
-        name: the name of its case.
-        run: its nodes in the graph.
-        chain: the chain as it runs.
-        weights: its weights by a run's names.
-        dtype: the dtype of its result in the model.
+    folder: Path
+    program: Program
+    executor: Executor
+    seconds: float
+
+    def __call__(self, inputs: Values, given: Mapping[str, Array], keeps: bool) -> Ran | str:
+        """Run it once; return what it gave, or why it gave nothing.
+
+        Args:
+            inputs: its inputs by name.
+            given: what the steps write that hexconv has no operator for, by buffer.
+            keeps: whether to keep what each step writes.
+        """
+        if not self.program.computed:
+            return "there is no step that hexconv computes"
+        return run_program(self.folder, self.program, inputs, list(given.values()), self._do, keeps, self.seconds)
+
+    def _do(self, task: Task) -> Ending:
+        return self.executor.submit(do_apart, JOB, LIMITS, task).result()
+
+
+def _further(whole: Whole, asked: Asked) -> Iterator[Callable[[], Values]]:
+    """Yield functions that make the inputs of further runs, from a folder or drawn."""
+    forms = {name: form_of(whole.graph, name, whole.name) for name in whole.inputs}
+    if asked.folder:
+        yield from (partial(read_inputs, path, forms, asked.pixels) for path in files_of(asked.folder))
+    yield from (partial(drawn_inputs, forms, whole.name, None, seed) for seed in range(asked.draws))
+
+
+def _pair(whole: Whole, run: Running, inputs: Values) -> tuple[Array, Array]:
+    """Run on further inputs; return the first output by ONNX Runtime, and that of the run.
+
+    Raises:
+        RunFailed: the run gave nothing.
     """
-
-    name: str
-    run: Run
-    chain: Chain
-    weights: Mapping[str, Array]
-    dtype: str
-
-    @property
-    def replaces(self) -> bool:
-        """Whether its result can replace the model's tensor: the same elements, no sums in the place of reals."""
-        made = self.chain.output_dtype(len(self.chain.conv) - 1)
-        return self.dtype == made or (self.dtype, made) == ("uint16", "int16")
-
-    @property
-    def source(self) -> str:
-        """The tensor that it reads."""
-        return self.run.units[0].source
-
-    @property
-    def result(self) -> str:
-        """The tensor that it writes."""
-        return self.run.units[-1].result
-
-    def answered(self, source: Array, shape: tuple[int, ...]) -> Array:
-        """Compute its result in the model's shape with numpy, out of what it reads."""
-        made = answer(self.chain, self.weights, nhwc(source, tuple(self.chain.input)))
-        return in_model(made.astype(self.chain.output_dtype(len(self.chain.conv) - 1)), shape, self.dtype)
+    program = run.program
+    left = [compared_steps.tensors_of(program)[step.result.buffer] for step in program.others]
+    theirs = {**inputs, **(whole.tapped(left, inputs) if left else whole.run(inputs))}
+    ran = run(inputs, given_to(program, theirs), keeps=False)
+    if isinstance(ran, str):
+        raise RunFailed(f"{whole.name}: {ran}")
+    return theirs[program.outputs[0].name], ran.outputs[0]
 
 
 def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> NetworkVerdict:
@@ -119,120 +133,141 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
     Args:
         path: the `.onnx` file.
         asked: how to verify it.
-        done: is called after each chain with its name, how many steps are done, and how many there are: the runs, and
-            the convs of each chain.
+        done: is called with what is done next, how many steps are done, and how many there are.
 
     Raises:
         InputError: the model or its inputs can't be used, or ONNX Runtime refuses the model.
-        ToolMissing: ONNX Runtime is not installed.
+        ToolMissing: ONNX Runtime is not installed, or what compiles and runs the program.
     """
     runtime()  # a missing ONNX Runtime is reported before anything that takes time
-    imported, whole = import_model(path, asked.shapes), Whole.load(path, asked.shapes)
-    inputs = inputs_of(whole.graph, whole.inputs, str(path), asked.given, asked.seed)
-    found = {**inputs, **whole.tapped(inner_tensors(imported), inputs)}
-    with scratch() as folder, cores(asked.workers) as executor:
-        members = members_of(imported, folder, asked.target)
-        runs = _runs(members, found, folder, asked, executor)
-        steps = 2 * len(members)
-        ran: dict[int, ChainVerdict] = {}
-        for place, ending in runs:
-            ran[place] = _ran(members[place].name, ending)
-            done(members[place].name, len(ran), steps)
+    wanted = asked.wanted
+    imported, whole = import_model(path, wanted.shapes), Whole.load(path, wanted.shapes)
+    inputs = inputs_of(whole.graph, whole.inputs, str(path), wanted.given, wanted.seed)
+    many = list(_further(whole, asked))
+    steps = len(imported.cases) + len(many) + 3
+    done("planning", 0, steps)
+    planned = simulable(plan(imported, wanted.question))
+    tapped = [*inner_tensors(imported), *step_tensors(planned.open_program, imported.graph)]
+    found = {**inputs, **whole.tapped(tapped, inputs)}
+    with scratch() as folder, cores(1) as executor:
+        done("compiling", 1, steps)
+        planned, compiled = compiled_as_far(path, planned, asked)
+        program = planned.open_program
+        write_compiled(path, compiled, found, folder, wanted)
+        run = Running(folder, program, executor, asked.seconds)
+        done("running", 2, steps)
+        ran = run(inputs, given_to(program, found), keeps=True)
+        pairs = []
+        for number, draw in enumerate(many):
+            done(f"running input {number + 1} of {len(many)}", 3 + number, steps)
+            pairs.append(_pair(whole, run, draw()))
+    reason, ran = (ran, None) if isinstance(ran, str) else ("", ran)
+    verdicts = tuple(Judge(program, inputs, found, whole).verdicts(ran, reason))
     chains = []
-    for place, member in enumerate(members):
-        chains.append(replace(ran[place], convs=tuple(judged(imported.graph, whole, member, found))))
-        done(member.name, len(members) + place + 1, steps)
-    chains, values = _together(whole, members, chains, inputs, found)
+    for place, member in enumerate(planned.members):
+        done(f"judging {member.case.name}", 3 + len(many) + place, steps)
+        convs = tuple(judged(imported.graph, whole, member, found))
+        chains.append(_chain(member, convs, verdicts, reason))
     plain = whole.run(inputs)
+    made = {} if ran is None else {port.name: got for port, got in zip(program.outputs, ran.outputs, strict=True)}
     outputs = tuple(
-        _output(whole, members, chains, name, found[name], values[name], plain[name]) for name in whole.outputs
+        _output(whole, chains, verdicts, name, found[name], made.get(name), plain[name]) for name in whole.outputs
     )
-    others = tuple((conv.node, conv.reason) for conv in imported.network.not_taken)
-    return NetworkVerdict(path.name, asked.target, tuple(chains), outputs, others, _outside(imported), saturation())
+    return NetworkVerdict(
+        path.name,
+        wanted.target,
+        tuple(chains),
+        outputs,
+        tuple((conv.node, conv.reason) for conv in imported.network.not_taken),
+        dict(Counter(step.told(Other).op for step in program.others if step.told(Other).op != "chain")),
+        saturation(),
+        verdicts,
+        ran.packets if ran else None,
+        ran.critical_packets if ran else None,
+        reason,
+        outputs_of(pairs) if pairs else None,
+    )
 
 
 def inner_tensors(imported: Imported) -> list[str]:
-    """The inner tensors that are asked of ONNX Runtime: what each conv reads, its first codes, and its result."""
+    """The inner tensors that convs are judged by: what each conv reads, its first codes, and its result."""
     units = [unit for run in imported.runs for unit in run.units]
     names = [(unit.source, Definition(imported.graph, unit).first_codes, unit.result) for unit in units]
     return [name for three in names for name in three if imported.graph.maker(name)]
 
 
-def members_of(imported: Imported, folder: Path, target: Target) -> list[Member]:
-    """Write all chains into a folder, and read them as they will run."""
-    write_network(imported, folder, weights=True)
-    members = []
-    for case, run in zip(imported.cases, imported.runs, strict=True):
-        chain = Case.load(folder / f"{case.name}.toml", target).chain
-        with np.load(folder / f"{case.name}.npz", allow_pickle=False) as arrays:
-            weights = dict(arrays)
-        written = imported.graph.type_of(run.units[-1].result).dtype
-        members.append(Member(case.name, run, chain, weights, written))
-    return members
+def step_tensors(program: Program, graph: Graph) -> list[str]:
+    """The inner tensors that steps write, which ONNX Runtime is asked for."""
+    return [name for name in compared_steps.tensors_of(program).values() if graph.maker(name)]
 
 
-def _runs(
-    members: Sequence[Member], found: Values, folder: Path, asked: Asked, executor: Executor
-) -> Iterator[tuple[int, Ending]]:
-    """Run every chain on ONNX Runtime's own input to it; yield its number and how it ended."""
-    how = {name: getattr(asked, name) for name in ("target", "vtcm_bytes", "seconds", "isa")}
-    tasks: list[Task] = []
-    for member in members:
-        image = folder / f"{member.name}.input.npy"
-        np.save(image, nhwc(found[member.source], tuple(member.chain.input)), allow_pickle=False)
-        case, weights = (str(folder / f"{member.name}.{ending}") for ending in ("toml", "npz"))
-        tasks.append({**how, "case": case, "weights": weights, "image": str(image)})
-    return do_all(JOB, LIMITS, tasks, executor)
+def simulable(planned: PlannedModel) -> PlannedModel:
+    """Leave out chains of floats that would keep the simulator for hours, since Hexagon runs them in scalar code."""
+    if planned.question.target != "hexagon":
+        return planned
+    reasons = {
+        member.case.name: f"it is {chain.dtype}, scalar on Hexagon: it has {macs} multiply-accumulates, at most "
+        f"{MOST_FLOAT_MACS} are simulated; --target llvm runs it"
+        for member in planned.members
+        if not (chain := member.case.chain).is_integer and (macs := needed_macs(chain)) > MOST_FLOAT_MACS
+    }
+    return planned.leaving(reasons)
 
 
-def _ran(name: str, ending: Ending) -> ChainVerdict:
-    """What a chain's process says of its run."""
-    if ending.how != "answered":
-        return ChainVerdict(name, reason=f"{ending.how}: {ending.reason}")
-    told: dict[str, Any] = ending.answer
-    if reason := told.get("reason", ""):
-        return ChainVerdict(name, reason=reason)
-    apart = Comparison(**{**told["run"], "at": None if told["run"]["at"] is None else tuple(told["run"]["at"])})
-    return ChainVerdict(name, (), apart, "", told["kernels"], tuple(told["pieces"]), told["packets"])
+def compiled_as_far(path: Path, planned: PlannedModel, asked: Asked) -> tuple[PlannedModel, Compiled]:
+    """Compile all chains that can be; those that can't are left out of the program, each with its reason."""
+    while True:
+        try:
+            return planned, compiled_network(path, planned.open_program, asked.wanted, asked.workers)
+        except CallRefused as refusal:
+            names = {case.name: member.case.name for member in planned.members for case, _ in member.pieces}
+            planned = planned.leaving({names[refusal.case]: refusal.reason})
 
 
 def judged(graph: Graph, whole: Whole, member: Member, found: Values) -> Iterator[ConvVerdict]:
     """Judge every conv of a chain alone."""
     for index, unit in enumerate(member.run.units):
         own = weights_of(member.weights, index, 1)
-        yield judge(Definition(graph, unit), piece_of(member.chain, index, index + 1), own, found, whole)
+        yield judge(Definition(graph, unit), piece_of(member.case.chain, index, index + 1), own, found, whole)
 
 
-def _together(
-    whole: Whole, members: Sequence[Member], chains: Sequence[ChainVerdict], inputs: Values, found: Values
-) -> tuple[list[ChainVerdict], dict[str, Array]]:
-    """Second pass: return the chains with their results in the network, and the outputs of the network by name."""
-    known, verdicts = dict(inputs), []
-    for member, verdict in zip(members, chains, strict=True):
-        if member.replaces:
-            known |= whole.computed([member.source], known)
-            theirs = found[member.result]
-            known[member.result] = member.answered(known[member.source], theirs.shape)
-            verdict = replace(verdict, in_network=Comparison.of("ONNX Runtime", known[member.result], theirs))
-        verdicts.append(verdict)
-    return verdicts, {**known, **whole.computed(whole.outputs, known)}
+def _chain(member: Member, convs: tuple[ConvVerdict, ...], steps: Sequence[StepVerdict], reason: str) -> ChainVerdict:
+    """The verdict on a chain, out of those on the steps that call its pieces."""
+    names = tuple(case.name for case, _ in member.pieces)
+    calls = [step for step in steps if step.operator == "chain" and step.node in names]
+    runs = [step.run for step in calls if step.run]
+    packets = [step.packets for step in calls if step.packets is not None]
+    return ChainVerdict(
+        case=member.case.name,
+        convs=convs,
+        run=together("run", runs) if runs else None,
+        reason="" if runs else member.refused or reason,
+        kernels="; ".join(dict.fromkeys(kernel_words(case.kernels) for case, _ in member.pieces)),
+        pieces=names,
+        packets=sum(packets) if packets else None,
+        in_network=calls[-1].in_network if calls else None,
+    )
 
 
 def _output(
     whole: Whole,
-    members: Sequence[Member],
     chains: Sequence[ChainVerdict],
+    steps: Sequence[StepVerdict],
     name: str,
     alone: Array,
-    network: Array,
+    network: Array | None,
     plain: Array,
 ) -> OutputVerdict:
-    """Compare one output of the model: ONNX Runtime's alone, and that of the network with its chains replaced."""
-    nodes = whole.needed([name], ())
-    made = {output for node in nodes for output in node.outputs}
-    answers = {verdict.answer for member, verdict in zip(members, chains, strict=True) if member.result in made}
+    """Compare one output of the model: ONNX Runtime's, and that of the run, None where there was none."""
+    made = {output for node in whole.needed([name], ()) for output in node.outputs}
+    calls = {piece: chain for chain in chains for piece in chain.pieces}
+    on_the_way = [step for step in steps if not step.tensor or step.tensor in made]
+    is_given = any(step.tensor == name and step.run is None for step in steps)
+    answers: set[Answer] = {calls[step.node].answer if step.node in calls else step.answer for step in on_the_way}
+    if network is None or is_given:
+        return OutputVerdict(name, "not compared", 0, 0, 0.0, 0.0, 0.0)
     one, other = alone.astype(np.float64), network.astype(np.float64)
-    differs = ~((one == other) | (np.isnan(one) & np.isnan(other)))
+    differs = _differ(one, other)
     apart = np.where(differs, np.abs(one - other), 0.0)
     fails = differs.any() and "differs" in answers
     return OutputVerdict(
@@ -244,88 +279,36 @@ def _output(
         mean=float(apart.mean()) if one.size else 0.0,
         range=float(np.ptp(one)) if one.size else 0.0,
         top5_same=top_same(one, other),
-        optimised_away=int(np.count_nonzero(~((alone == plain) | ((alone != alone) & (plain != plain))))),
+        optimised_away=int(np.count_nonzero(_differ(alone, plain))),
     )
 
 
-def top_same(one: Array, other: Array) -> bool | None:
+def _differ(one: Array, other: Array) -> Array:
+    """Where two arrays differ; two that are no numbers are alike."""
+    return ~((one == other) | ((one != one) & (other != other)))
+
+
+def top_same(one: Array, other: Array, count: int = TOP) -> bool | None:
     """Whether the largest values of each row belong to the same classes; None where there are no rows of classes."""
     if one.ndim != 2 or one.shape[1] < CLASSES_AT_LEAST:
         return None
-    ranks = [np.argsort(-scores, axis=1, kind="stable")[:, :TOP] for scores in (one, other)]
+    ranks = [np.argsort(-scores, axis=1, kind="stable")[:, :count] for scores in (one, other)]
     return bool(np.array_equal(ranks[0], ranks[1]))
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """How far the first output of a network is from ONNX Runtime's, over some inputs.
-
-    Attributes:
-        inputs: how many inputs there were.
-        ranked_alike: how many of the inputs rank the same five classes first, in the same order; None where
-            the output has no rows of classes.
-        largest: the largest absolute difference.
-        mean: the mean absolute difference.
-        step: the least difference between two of ONNX Runtime's values; where the output is quantised, that of two
-            codes.
-        differing_share: the share of the values that differ, 0 to 1.
-    """
-
-    inputs: int
-    ranked_alike: int | None
-    largest: float
-    mean: float
-    step: float
-    differing_share: float
-
-    @property
-    def largest_steps(self) -> float:
-        """The largest difference, counted in steps."""
-        return self.largest / self.step if self.step else 0.0
-
-
-def on_many_inputs(path: Path, count: int) -> Outputs:
-    """Compute a network on `count` random inputs, drawn with the seeds from 0 on, and compare its first output.
-
-    Numpy computes the chains, since runs of a chain equal numpy's answer; ONNX Runtime computes all other nodes.
-
-    Raises:
-        InputError: the model or its inputs can't be used.
-        ToolMissing: ONNX Runtime is not installed.
-    """
-    imported, whole = import_model(path), Whole.load(path, None)
-    with scratch() as folder:
-        members = [member for member in members_of(imported, folder, "llvm") if member.replaces]
-    pairs: list[tuple[Array, Array]] = []
-    for seed in range(count):
-        known = inputs_of(whole.graph, whole.inputs, str(path), None, seed)
-        theirs = whole.run(known)[whole.outputs[0]]
-        for member in members:
-            known |= whole.computed([member.source], known)
-            shape = tuple(size for size in whole.graph.type_of(member.result).shape or () if isinstance(size, int))
-            known[member.result] = member.answered(known[member.source], shape)
-        pairs.append((theirs, {**known, **whole.computed(whole.outputs[:1], known)}[whole.outputs[0]]))
-    return outputs_of(pairs)
 
 
 def outputs_of(pairs: Sequence[tuple[Array, Array]]) -> Outputs:
     """Compare pairs of outputs: for each input, ONNX Runtime's and the network's."""
     one, other = (np.stack(values).astype(np.float64) for values in zip(*pairs, strict=True))
     apart, gaps = np.abs(one - other), np.diff(np.unique(one))
-    alike = [top_same(*pair) for pair in zip(one, other, strict=True)]
+    first, alike = ([top_same(*pair, count) for pair in zip(one, other, strict=True)] for count in (1, TOP))
+    noise = float(np.mean(apart**2))
     return Outputs(
         inputs=len(pairs),
+        top1_alike=None if None in first else sum(map(bool, first)),
         ranked_alike=None if None in alike else sum(map(bool, alike)),
         largest=float(apart.max(initial=0)),
         mean=float(apart.mean()),
+        psnr_db=10 * log10(float(np.ptp(one)) ** 2 / noise) if noise and np.ptp(one) else None,
         step=float(gaps.min(initial=np.inf)) if len(gaps) else 0.0,
         differing_share=float(np.count_nonzero(apart) / apart.size),
     )
-
-
-def _outside(imported: Imported) -> dict[str, int]:
-    """Count the nodes by operator that depend on the model's input and lie in no chain."""
-    graph = imported.graph
-    inside = {id(node) for run in imported.runs for unit in run.units for node in Definition(graph, unit).nodes}
-    nodes = [node for node in graph.nodes if id(node) not in inside and node.op not in UNCOUNTED]
-    return dict(Counter(node.op for node in nodes if not all(map(graph.is_constant, node.outputs))))

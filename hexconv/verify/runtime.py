@@ -198,10 +198,11 @@ def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None
     Raises:
         InputError: a size is open, the file can't be used, or an input is of a dtype that nothing is drawn for.
     """
-    return drawn_inputs({name: _form(graph, name, model) for name in names}, model, given, seed)
+    return drawn_inputs({name: form_of(graph, name, model) for name in names}, model, given, seed)
 
 
-def _form(graph: Graph, name: str, model: str) -> Form:
+def form_of(graph: Graph, name: str, model: str) -> Form:
+    """Return the shape and dtype of an input; errors are those of `inputs_of`."""
     found = graph.type_of(name)
     sizes = [size for size in found.shape or () if isinstance(size, int)]
     if found.shape is None or len(sizes) < len(found.shape):

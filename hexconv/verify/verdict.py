@@ -133,13 +133,13 @@ class ChainVerdict:
     Attributes:
         case: the name of its case.
         convs: the verdicts on its convs, each alone.
-        run: its run on the target beside numpy, both on ONNX Runtime's own input; None where it was not run.
+        run: its pieces in the run beside numpy, both on what the run had before them; None where it was not run.
         reason: why it was not run; empty where it was.
         kernels: the kernels of its convs, in words.
         pieces: names of the cases that it runs as, one after the other.
         packets: the packets of all pieces on the simulator; None on another target.
-        in_network: its result beside ONNX Runtime's in the network, where roundings travel; None where ONNX Runtime
-            computed the chain there.
+        in_network: its result in the run beside ONNX Runtime's, where roundings travel; None where it was not run, or
+            the model has no such tensor.
     """
 
     case: str
@@ -159,12 +159,77 @@ class ChainVerdict:
 
 
 @dataclass(frozen=True)
+class StepVerdict:
+    """The verdict on one step of the program: a call of a chain's piece, or an operator between chains.
+
+    Attributes:
+        number: its number in `network.c`, from 1 on.
+        operator: the name of its operator, or `chain`.
+        node: the name of its node in the model; for a chain, of the case.
+        tensor: the model's tensor that it writes; empty where it writes none.
+        run: what it wrote in the run beside numpy, on what it read in the run; None where it was not run.
+        alone: an operator by numpy beside ONNX Runtime, both on ONNX Runtime's own inputs; None where it gives none.
+        in_network: what it wrote beside ONNX Runtime's tensor, where roundings travel; None where there is none.
+        packets: its packets on the simulator, of all threads; None on another target.
+        reason: why it is not compared; empty where it is.
+    """
+
+    number: int
+    operator: str
+    node: str
+    tensor: str = ""
+    run: Comparison | None = None
+    alone: Comparison | None = None
+    in_network: Comparison | None = None
+    packets: int | None = None
+    reason: str = ""
+
+    @property
+    def answer(self) -> Answer:
+        """Whether it differs from numpy, or numpy from ONNX Runtime; else whether it was run."""
+        return _of([one for one in (self.run, self.alone) if one], self.run is not None)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """How far the first output of a network is from ONNX Runtime's, over some inputs.
+
+    Attributes:
+        inputs: how many inputs there were.
+        top1_alike: for how many of them the largest value is of the same class; None where the output has no rows of
+            classes.
+        ranked_alike: how many of the inputs rank the same five classes first, in the same order; None likewise.
+        largest: the largest absolute difference.
+        mean: the mean absolute difference.
+        psnr_db: the peak signal to noise ratio in decibels, the peak being ONNX Runtime's range; None where all is
+            equal.
+        step: the least difference between two of ONNX Runtime's values; where the output is quantised, that of two
+            codes.
+        differing_share: the share of the values that differ, 0 to 1.
+    """
+
+    inputs: int
+    top1_alike: int | None
+    ranked_alike: int | None
+    largest: float
+    mean: float
+    psnr_db: float | None
+    step: float
+    differing_share: float
+
+    @property
+    def largest_steps(self) -> float:
+        """The largest difference, counted in steps."""
+        return self.largest / self.step if self.step else 0.0
+
+
+@dataclass(frozen=True)
 class OutputVerdict:
-    """The verdict on one output of the network, its chains computed by numpy and the rest by ONNX Runtime.
+    """The verdict on one output of the network, as the run gave it.
 
     Attributes:
         name: the name of the tensor.
-        answer: `differs` if an element differs and a chain on the way to it does; `not compared` if no chain on the way
+        answer: `differs` if an element differs and a step on the way to it does; `not compared` if no step on the way
             to it was; else it holds, and what differs are roundings that travelled.
         values: how many elements it has.
         differing: how many of them are not ONNX Runtime's.
@@ -196,9 +261,14 @@ class NetworkVerdict:
         chains: the verdicts on its chains.
         outputs: the verdicts on the outputs of the model.
         not_taken: the convs that are in no chain, each with the reason.
-        outside: how many nodes of each operator lie outside of chains: ONNX Runtime computes them, and they are not
-            compared.
+        outside: how many nodes of each operator the run took from ONNX Runtime, since hexconv has no operator for
+            them: they are not compared.
         note: what is known of ONNX Runtime on this machine; empty where nothing is.
+        steps: the verdicts on the steps of the program.
+        packets: the packets of a call on the simulator, of all threads; None on another target.
+        critical_packets: the packets of the slowest thread, step by step; None on another target.
+        reason: why the program was not run; empty where it was.
+        many: the first output over many inputs; None where one input was asked for.
     """
 
     model: str
@@ -208,28 +278,33 @@ class NetworkVerdict:
     not_taken: tuple[tuple[str, str], ...] = ()
     outside: dict[str, int] | None = None
     note: str = ""
+    steps: tuple[StepVerdict, ...] = ()
+    packets: int | None = None
+    critical_packets: int | None = None
+    reason: str = ""
+    many: Outputs | None = None
 
     @property
     def answers(self) -> dict[str, dict[Answer, int]]:
-        """How many chains, convs and outputs have each answer."""
+        """How many chains, convs, operators and outputs have each answer."""
         convs: list[Answer] = [conv.answer for chain in self.chains for conv in chain.convs]
         others: list[Answer] = ["not compared"] * len(self.not_taken)
         return {
             "chains": _counted(chain.answer for chain in self.chains),
             "convs": _counted([*convs, *others]),
+            "operators": _counted(step.answer for step in self.operators),
             "outputs": _counted(output.answer for output in self.outputs),
         }
 
     @property
-    def packets(self) -> int | None:
-        """The packets of all chains together on the simulator; None on another target."""
-        counted = [chain.packets for chain in self.chains if chain.packets is not None]
-        return sum(counted) if counted else None
+    def operators(self) -> tuple[StepVerdict, ...]:
+        """The steps that are operators."""
+        return tuple(step for step in self.steps if step.operator != "chain")
 
     @property
     def answer(self) -> Answer:
-        """`differs` if any chain does; `holds` if any chain was run and none differs."""
-        found = {chain.answer for chain in self.chains}
+        """`differs` if any chain or operator does; `holds` if any was run and none differs."""
+        found = {each.answer for each in (*self.chains, *self.operators)}
         return "differs" if "differs" in found else "holds" if "holds" in found else "not compared"
 
     def total(self, rule: Rule) -> Comparison:

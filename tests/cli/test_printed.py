@@ -71,7 +71,7 @@ def test_code_is_for_what_this_machine_can_check(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hexconv.cli.build_libraries.find_qemu", lambda: Qemu(Path("qemu-hexagon"), "7", runs_up_to))
+    monkeypatch.setattr("hexconv.cli.wanted_model.find_qemu", lambda: Qemu(Path("qemu-hexagon"), "7", runs_up_to))
     (tmp_path / "one.toml").write_text(CASE)
     assert exit_code(["build", str(tmp_path / "one.toml"), "-o", str(tmp_path / "lib"), *asked]) == 0
     assert re.search(said, capsys.readouterr().out, re.M)

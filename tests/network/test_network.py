@@ -115,7 +115,7 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
     kernel = network_object(tmp_path, built)
     image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
     for copies in (Copies("late", 0), Copies("random", 1)):
-        run = simulated_network(tmp_path, built, kernel, image, Simulator(copies=copies, slots=False))
+        run = simulated_network(tmp_path, built, kernel, [image], Simulator(copies=copies, slots=False))
         assert np.array_equal(run.outputs[0], wanted)
         assert run.copies.pieces > 0
 
@@ -129,7 +129,7 @@ def test_a_network_on_four_threads_gives_what_one_gives(small: Path, tmp_path: P
     image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
     assert built.threads == kernel.threads == 4
     for seed in (1, 2, 3):
-        run = simulated_network(tmp_path, built, kernel, image, Simulator(copies=Copies("random", seed), slots=False))
+        run = simulated_network(tmp_path, built, kernel, [image], Simulator(copies=Copies("random", seed), slots=False))
         assert np.array_equal(run.outputs[0], wanted)
         assert run.threads is not None
         assert run.threads.switches > 0

@@ -64,5 +64,5 @@ def test_uint16_between_quantisers_is_what_onnx_says(kind: str, tmp_path: Path) 
 def test_uint16_at_the_edge_of_a_network_is_refused(tmp_path: Path) -> None:
     net = Quantised("wide", (1, 3, 8, 8), "uint16")
     path = saved(net, [net.quantize(net.qdq("image", (8, 3, 3, 3), 2**15), 0.01, 2**15)], tmp_path / "wide.onnx")
-    with pytest.raises(Unsupported, match="image is uint16 where no chain writes it"):
+    with pytest.raises(Unsupported, match="image is uint16, which C doesn't get"):
         read_network(path, WANTED)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from hexconv.model import import_model
 from hexconv.model.conv_unit import Unit
+from hexconv.network.planned_model import members_of
+from hexconv.network.program import Member
 from hexconv.verify.definition import Arithmetic, Definition
-from hexconv.verify.network import Member, inner_tensors, judged, members_of
+from hexconv.verify.network import inner_tensors, judged
 from hexconv.verify.runtime import Whole, inputs_of
 from hexconv.verify.verdict import ConvVerdict, witnessed
 from tests.draws import RUN
@@ -34,7 +36,7 @@ class Network:
             self.imported, self.whole = import_model(path), Whole.load(path, None)
             inputs = inputs_of(self.whole.graph, self.whole.inputs, "net.onnx", None, 1)
             self.found = {**inputs, **self.whole.tapped(inner_tensors(self.imported), inputs)}
-            self.members = members_of(self.imported, Path(folder), "llvm")
+            self.members = list(members_of(self.imported))
 
     def verdicts(
         self, member: Member | None = None, found: Mapping[str, np.ndarray] | None = None

@@ -264,5 +264,5 @@ static int depth_to_space(void *user, Tensor source, int size, int channels_firs
 
 struct hexconv_operators hexconv_plain_operators(void) {
     return (struct hexconv_operators){NULL,   convert, add,            multiply,       max_pool,              average_pool, global_average_pool,
-                                      concat, resize,  depth_to_space, hexconv_matmul, hexconv_conv_transpose};
+                                      concat, resize,  depth_to_space, hexconv_matmul, hexconv_conv_transpose, NULL};
 }

@@ -17,7 +17,10 @@
 extern "C" {
 #endif
 
-enum hexconv_dtype { HEXCONV_FLOAT32, HEXCONV_UINT8, HEXCONV_INT8, HEXCONV_INT16, HEXCONV_INT32 };
+enum hexconv_dtype {
+    HEXCONV_FLOAT32, HEXCONV_UINT8, HEXCONV_INT8, HEXCONV_INT16, HEXCONV_INT32,
+    HEXCONV_INT64, HEXCONV_FLOAT16, HEXCONV_FLOAT64, HEXCONV_BOOL /* of `other` alone */
+};
 
 enum hexconv_layout {
     HEXCONV_NHWC,       /* what operators write and chains read */
@@ -99,6 +102,9 @@ struct hexconv_operators {
 
     /* A transposed convolution: element [y][x] of the source goes to [y * row_stride + row * row_dilation - top] and so on. */
     int (*conv_transpose)(void *user, const struct hexconv_tensor *source, const struct hexconv_filters *filters, const struct hexconv_window *window, const struct hexconv_tensor *result);
+
+    /* A step that hexconv has no operator for: the header of the network lists them by number. */
+    int (*other)(void *user, const struct hexconv_tensor *sources, int count, int number, const struct hexconv_tensor *result);
 };
 
 /* All of them in plain C, one thread, no vectors: right, and not as fast as can be. `user` is NULL. */

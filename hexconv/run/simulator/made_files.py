@@ -20,6 +20,7 @@ from hexconv.errors import ToolMissing
 from hexconv.written import PREFIX, unfinished
 
 KEPT_FILES = 1000
+SOURCES = (".py", ".c", ".h", ".s", ".j2")
 _LOCK = ".lock-"
 _SETTLED_SECONDS = 3600  # No younger file is removed: another run may be about to open it.
 
@@ -38,7 +39,7 @@ def content_key(*parts: bytes | str) -> str:
     """
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode(errors="surrogatepass") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:32]
 
@@ -57,11 +58,9 @@ def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
 def _source(room: str) -> bytes:
     """Return a digest of all files of a package of hexconv (a room)."""
     digest = hashlib.sha256()
-    root = resources.files("hexconv") / room
-    with resources.as_file(root) as folder:
-        for path in sorted(folder.rglob("*.[pchs]*")):
-            if path.suffix in (".py", ".c", ".h", ".s"):
-                digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    with resources.as_file(resources.files("hexconv") / room) as folder:
+        for path in sorted(path for path in folder.rglob("*.*") if path.suffix in SOURCES):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.digest()
 
 
@@ -88,6 +87,11 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
             f"the cache folder {folder} can't be written ({error}); set XDG_CACHE_HOME to one that can"
         ) from error
     return place
+
+
+def is_cached(kind: str, key: str) -> bool:
+    """Whether the file `kind/key` of the cache is there."""
+    return (cache_folder() / kind / key).exists()
 
 
 @contextmanager

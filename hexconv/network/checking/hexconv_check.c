@@ -1,0 +1,45 @@
+/* Keeps and gives tensors by plain copies; on the simulator none of it counts. */
+#include "hexconv_check.h"
+
+
+
+#ifdef SIMULATED
+#include "harness/counters.h"
+#else
+#define UNCOUNTED
+static void counters_pause(void) {}
+static void counters_resume(void) {}
+static uint64_t counters_packets_of(int thread) { return (void)thread, 0; }
+#endif
+
+struct hexconv_check hexconv_check;
+
+static UNCOUNTED void keep(int step, const void *result, size_t bytes) {
+    struct hexconv_check *const check = &hexconv_check;
+    if (check->packets != NULL)
+        for (int thread = 0; thread < COUNTED; thread++) check->packets[(step - 1) * COUNTED + thread] = counters_packets_of(thread);
+    if (check->kept == NULL || step < check->first || step > check->last) return;
+    __builtin_memcpy(check->kept, result, bytes);
+    check->kept += bytes;
+}
+
+void hexconv_keep(int step, const void *result, size_t bytes) {
+    counters_pause();
+    keep(step, result, bytes);
+    counters_resume();
+}
+
+static UNCOUNTED void give(const struct hexconv_tensor *result) {
+    static const unsigned char sizes[] = {4, 1, 1, 2, 4, 8, 2, 8, 1}; /* as in enum hexconv_dtype */
+    const size_t bytes = (size_t)result->n * (size_t)result->h * (size_t)result->w * (size_t)result->c * sizes[result->dtype];
+    __builtin_memcpy(result->data, hexconv_check.given, bytes);
+    hexconv_check.given += bytes;
+}
+
+int hexconv_give(void *user, const struct hexconv_tensor *sources, int count, int number, const struct hexconv_tensor *result) {
+    (void)user, (void)sources, (void)count, (void)number;
+    counters_pause();
+    give(result);
+    counters_resume();
+    return 0;
+}
