@@ -11,7 +11,7 @@ from hexconv.compute.activation_code import activation
 from hexconv.compute.stored import Index, Position, Stored
 from hexconv.kernel import Forms, documented_forms, has_bytes_apart, has_runs, input_layout
 from hexconv.kernel.form import without_groups
-from hexconv.kernel.grouped import Diagonal, diagonal_of
+from hexconv.kernel.forms import Diagonal
 from hexconv.layout import Layout
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
@@ -402,8 +402,7 @@ def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
     packing = forms.packings[index]
     tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
     channels = chain.filter_shapes[index][1]
-    diagonal = diagonal_of(chain, index) if forms.has_rows else None
-    return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift, diagonal)
+    return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift, packing.diagonal)
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

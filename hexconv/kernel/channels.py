@@ -19,8 +19,8 @@ from typing import Any
 
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.form import Memory, VectorForm, unsigned_packing
-from hexconv.kernel.forms import Packing
-from hexconv.kernel.grouped import Diagonal, diagonal_of
+from hexconv.kernel.forms import Diagonal, Packing
+from hexconv.kernel.grouped import diagonal_of
 from hexconv.kernel.planes import Plane
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import (
@@ -143,7 +143,7 @@ class ChannelForm(VectorForm):
     @property
     def filter_layout(self) -> tuple[Layout, Packing]:
         """OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate; OBHWI.. of int16."""
-        return of_tiles(self.conv), unsigned_packing(self.conv.chain)
+        return of_tiles(self.conv), unsigned_packing(self.conv.chain, diagonal=self.diagonal)
 
     @property
     def side_by_side(self) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hexconv.kernel.cost import Cost, Parts
-from hexconv.kernel.forms import Packing
+from hexconv.kernel.forms import Diagonal, Packing
 from hexconv.kernel.tiles import VECTOR_BLOCKS, VECTOR_BYTES, filled_columns, tile_pixels, unsigned_zero
 from hexconv.layout import Layout
 from hexconv.spec import Chain
@@ -296,10 +296,10 @@ class VectorForm(Form):
         return [(size, times) for size, times in ((pixels, whole), (rest, 1)) if size and times]
 
 
-def unsigned_packing(chain: Chain, pads_zeros: bool = False) -> Packing:
+def unsigned_packing(chain: Chain, pads_zeros: bool = False, diagonal: Diagonal | None = None) -> Packing:
     """Return the packing of elements as bytes without a sign."""
     shift = {"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0)
-    return Packing("uint8", shift, pads_zeros)
+    return Packing("uint8", shift, pads_zeros, diagonal=diagonal)
 
 
 def signed_packing(chain: Chain, index: int, is_words: bool = False) -> Packing:

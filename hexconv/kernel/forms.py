@@ -3,10 +3,17 @@
 `hexconv.kernel.forms` has the layouts of the document's nest, `hexconv.kernel.row_forms` those of a nest of rows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from math import ceil, gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hexconv.hashed import hashed_once
+from hexconv.kernel.tiles import MOST_BLOCKS
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
@@ -19,6 +26,86 @@ RUNS_AXIS = "R"
 
 
 @dataclass(frozen=True)
+class Diagonal:
+    """The blocks of a grouped conv's filter that are stored: 32 output channels by some planes of 32 inputs.
+
+    Attributes:
+        groups: the number of groups.
+        inputs: the input channels of a group.
+        outputs: the output channels of a group.
+    """
+
+    groups: int
+    inputs: int
+    outputs: int
+
+    @property
+    def planes(self) -> int:
+        """The planes of 32 channels of the source."""
+        return ceil(self.groups * self.inputs / CHANNEL_BLOCK)
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of 32 output channels."""
+        return ceil(self.groups * self.outputs / CHANNEL_BLOCK)
+
+    @cached_property
+    def width(self) -> int:
+        """The planes that a block of output channels multiplies: as many as the widest one reads.
+
+        >>> Diagonal(4, 64, 64).width, Diagonal(24, 8, 8).width, Diagonal(10, 24, 24).width
+        (2, 1, 3)
+        """
+        return max(self._end(block) - self._first(block) for block in range(self.blocks))
+
+    @property
+    def channels(self) -> int:
+        """The input channels that a block of output channels multiplies, those of other groups included."""
+        return self.width * CHANNEL_BLOCK
+
+    def _first(self, block: Any) -> Any:
+        return block * CHANNEL_BLOCK // self.outputs * self.inputs // CHANNEL_BLOCK
+
+    def _end(self, block: int) -> int:
+        last = min((block + 1) * CHANNEL_BLOCK, self.groups * self.outputs) - 1
+        return ceil((last // self.outputs + 1) * self.inputs / CHANNEL_BLOCK)
+
+    def first_plane(self, block: Any, least: Callable[[Any, int], Any] = min) -> Any:
+        """The first plane that a block of output channels multiplies; none of them leaves the source.
+
+        Args:
+            block: the number of the block, or an expression of it.
+            least: the function that returns the lesser of two numbers, or expressions.
+
+        >>> [Diagonal(10, 24, 24).first_plane(block) for block in range(8)]
+        [0, 0, 1, 3, 3, 4, 5, 5]
+        """
+        return least(self._first(block), self.planes - self.width)
+
+    def blocks_of(self, filter: NDArray[Any]) -> NDArray[Any]:
+        """The channels that are multiplied of a filter OIHW of one group, whose inputs are whole planes."""
+        some = range(0, len(filter), CHANNEL_BLOCK)
+        starts = [self.first_plane(block) * CHANNEL_BLOCK for block in range(self.blocks)]
+        return np.concatenate(
+            [
+                filter[output : output + CHANNEL_BLOCK, start : start + self.channels]
+                for output, start in zip(some, starts, strict=True)
+            ]
+        )
+
+    def tile_blocks(self, k_split: int) -> int:
+        """Blocks of output channels of a tile, which multiplies the same words for all of them: those of one group.
+
+        >>> [Diagonal(4, channels, channels).tile_blocks(4) for channels in (32, 64, 96, 128, 160)]
+        [1, 2, 1, 4, 1]
+        """
+        if self.outputs % CHANNEL_BLOCK:
+            return 1
+        together = gcd(self.outputs // CHANNEL_BLOCK, min(k_split, self.blocks))
+        return max(blocks for blocks in range(1, MOST_BLOCKS + 1) if together % blocks == 0)
+
+
+@dataclass(frozen=True)
 class Packing:
     """How the elements of a filter are packed.
 
@@ -27,12 +114,14 @@ class Packing:
         shift: the number that packing adds to each element.
         pads_zeros: whether what is no weight is packed as 0, since kernels multiply it; else no result uses it.
         is_words: whether scalar loads read words of weights: then the filter's cache never lies in VTCM.
+        diagonal: the blocks that are stored of a filter of several groups; None where all of its channels are.
     """
 
     dtype: str
     shift: int = 0
     pads_zeros: bool = False
     is_words: bool = False
+    diagonal: Diagonal | None = None
 
 
 @dataclass(frozen=True)

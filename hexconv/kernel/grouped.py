@@ -20,19 +20,15 @@ needed products is multiplied, one pair of vectors a packet, where a diagonal of
 8 words of a plane, two a packet.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import ceil, gcd
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import lru_cache
+from math import ceil
 
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.form import VectorForm, signed_packing
-from hexconv.kernel.forms import Packing
+from hexconv.kernel.forms import Diagonal, Packing
 from hexconv.kernel.pixels import PixelLanes, fits_pixels, packets_of_pixels, summed_words, why_no_pixels
 from hexconv.kernel.planes import PixelPlanes, Plane
 from hexconv.kernel.row_conv import RowConv
@@ -116,86 +112,6 @@ def spread_way(words: int, pixel: int, word: int) -> tuple[int, ...]:
 
 
 PLANE_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
-
-
-@dataclass(frozen=True)
-class Diagonal:
-    """The blocks of a grouped conv's filter that are multiplied: 32 output channels by some planes of 32 inputs.
-
-    Attributes:
-        groups: the number of groups.
-        inputs: the input channels of a group.
-        outputs: the output channels of a group.
-    """
-
-    groups: int
-    inputs: int
-    outputs: int
-
-    @property
-    def planes(self) -> int:
-        """The planes of 32 channels of the source."""
-        return ceil(self.groups * self.inputs / CHANNEL_BLOCK)
-
-    @property
-    def blocks(self) -> int:
-        """The blocks of 32 output channels."""
-        return ceil(self.groups * self.outputs / CHANNEL_BLOCK)
-
-    @cached_property
-    def width(self) -> int:
-        """The planes that a block of output channels multiplies: as many as the widest one reads.
-
-        >>> Diagonal(4, 64, 64).width, Diagonal(24, 8, 8).width, Diagonal(10, 24, 24).width
-        (2, 1, 3)
-        """
-        return max(self._end(block) - self._first(block) for block in range(self.blocks))
-
-    @property
-    def channels(self) -> int:
-        """The input channels that a block of output channels multiplies, those of other groups included."""
-        return self.width * CHANNEL_BLOCK
-
-    def _first(self, block: Any) -> Any:
-        return block * CHANNEL_BLOCK // self.outputs * self.inputs // CHANNEL_BLOCK
-
-    def _end(self, block: int) -> int:
-        last = min((block + 1) * CHANNEL_BLOCK, self.groups * self.outputs) - 1
-        return ceil((last // self.outputs + 1) * self.inputs / CHANNEL_BLOCK)
-
-    def first_plane(self, block: Any, least: Callable[[Any, int], Any] = min) -> Any:
-        """The first plane that a block of output channels multiplies; none of them leaves the source.
-
-        Args:
-            block: the number of the block, or an expression of it.
-            least: the function that returns the lesser of two numbers, or expressions.
-
-        >>> [Diagonal(10, 24, 24).first_plane(block) for block in range(8)]
-        [0, 0, 1, 3, 3, 4, 5, 5]
-        """
-        return least(self._first(block), self.planes - self.width)
-
-    def blocks_of(self, filter: NDArray[Any]) -> NDArray[Any]:
-        """The channels that are multiplied of a filter OIHW of one group, whose inputs are whole planes."""
-        some = range(0, len(filter), CHANNEL_BLOCK)
-        starts = [self.first_plane(block) * CHANNEL_BLOCK for block in range(self.blocks)]
-        return np.concatenate(
-            [
-                filter[output : output + CHANNEL_BLOCK, start : start + self.channels]
-                for output, start in zip(some, starts, strict=True)
-            ]
-        )
-
-    def tile_blocks(self, k_split: int) -> int:
-        """Blocks of output channels of a tile, which multiplies the same words for all of them: those of one group.
-
-        >>> [Diagonal(4, channels, channels).tile_blocks(4) for channels in (32, 64, 96, 128, 160)]
-        [1, 2, 1, 4, 1]
-        """
-        if self.outputs % CHANNEL_BLOCK:
-            return 1
-        together = gcd(self.outputs // CHANNEL_BLOCK, min(k_split, self.blocks))
-        return max(blocks for blocks in range(1, MOST_BLOCKS + 1) if together % blocks == 0)
 
 
 @lru_cache(REMEMBERED)

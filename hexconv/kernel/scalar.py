@@ -18,8 +18,8 @@ from hexconv.kernel.channels import of_tiles
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise, of_channels
 from hexconv.kernel.form import Form, Memory, unsigned_packing
-from hexconv.kernel.forms import Packing
-from hexconv.kernel.grouped import Diagonal, diagonal_of, of_own_words, own_words_of
+from hexconv.kernel.forms import Diagonal, Packing
+from hexconv.kernel.grouped import diagonal_of, of_own_words, own_words_of
 from hexconv.kernel.row_conv import ELEMENT_BYTES, RowConv
 from hexconv.kernel.tiles import BYTES, WORD_CHANNELS
 from hexconv.layout import Layout
@@ -171,7 +171,7 @@ class ScalarForm(Form):
     def filter_layout(self) -> tuple[Layout, Packing]:
         """The filter as HVX would have it with channels as lanes, of bytes without a sign."""
         chain, index = self.conv.chain, self.conv.index
-        unsigned = unsigned_packing(chain)
+        unsigned = unsigned_packing(chain, diagonal=self.diagonal)
         if is_depthwise(chain, index):
             return of_channels(chain, index), unsigned
         return of_own_words(chain, index) if own_words_of(chain, index) else of_tiles(self.conv), unsigned

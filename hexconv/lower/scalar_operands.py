@@ -9,8 +9,7 @@ from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
 from hexconv.compute.te import Beside
-from hexconv.kernel.forms import RowUnit, has_bytes_apart
-from hexconv.kernel.grouped import Diagonal
+from hexconv.kernel.forms import Diagonal, RowUnit, has_bytes_apart
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.scalar import ScalarForm
 from hexconv.layout import Layout

@@ -22,7 +22,6 @@ from hexconv.kernel import (
     output_layout,
 )
 from hexconv.kernel.form import without_groups
-from hexconv.kernel.grouped import diagonal_of
 from hexconv.layout import Layout
 from hexconv.lower.step_calls import LAID_OUT_BY
 from hexconv.run.fills import Fill, Fills, drawn_vectors, fills_of_run
@@ -180,7 +179,7 @@ def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterat
     """Return filters as the nest has them: in a nest of rows, zero points fill the gaps of groups that it has."""
     computed = without_groups(chain) if forms.has_rows else chain
     for index, (conv, filter) in enumerate(zip(computed.conv, filters, strict=True)):
-        if forms.has_rows and (diagonal := diagonal_of(chain, index)):
+        if diagonal := forms.packings[index].diagonal:
             yield diagonal.blocks_of(_filled_up(conv, diagonal.groups, filter, diagonal.planes * CHANNEL_BLOCK))
         else:
             groups = chain.conv[index].groups

@@ -12,8 +12,8 @@ from hexconv.analyze import conv_forms, planned_work
 from hexconv.analyze.planned import Planned
 from hexconv.kernel.channels import channel_form
 from hexconv.kernel.form import without_groups
+from hexconv.kernel.forms import Diagonal
 from hexconv.kernel.grouped import (
-    Diagonal,
     OwnWords,
     diagonal_of,
     own_words_of,
