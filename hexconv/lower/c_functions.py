@@ -37,10 +37,10 @@ from hexconv.lower import queues
 from hexconv.lower.buffers import is_register
 from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas, with_long_loops
 from hexconv.lower.host_code import host_target
-from hexconv.lower.lowered import without_compaction
 from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possible
 from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.shared_caches import without_views
+from hexconv.lower.stages import without_compaction
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
 from hexconv.tir.trees import all_of, around, steps_of
 

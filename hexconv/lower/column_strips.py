@@ -45,7 +45,6 @@ from hexconv.kernel.forms import RowUnit
 from hexconv.kernel.kept_columns import KeptRuns
 from hexconv.kernel.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep, Kept, Rows, in_ring
-from hexconv.lower.rings import KEPT
 from hexconv.lower.scalar_operands import FlatCache
 from hexconv.lower.step_calls import touch_kept
 from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
@@ -172,10 +171,16 @@ def _not_negative(index: tirx.Expr) -> tirx.Expr:
     return tvm_ffi.structural_map(index, [(tirx.FloorDiv, divided), (tirx.FloorMod, rest)])
 
 
-def with_kept(module: tvm.IRModule, chain: Chain, plan: Plan, forms: Forms, every: Sequence[KeptRuns]) -> tvm.IRModule:
-    """Allocate the caches of kept columns, and say in blocks what their runs touch of them (a scheduled module)."""
+def with_kept(
+    module: tvm.IRModule, chain: Chain, plan: Plan, forms: Forms, every: Sequence[KeptRuns]
+) -> tuple[tvm.IRModule, list[str]]:
+    """Allocate the caches of kept columns, and say in blocks what their runs touch of them (a scheduled module).
+
+    Returns:
+        The module, and the names of these caches.
+    """
     if not every:
-        return module
+        return module, []
     caches = {runs.tensor: _cache(chain, plan, forms, runs) for runs in every}
     makers = {output_name(chain, index, forms): index for index in range(len(chain.conv))}
     known = {runs.tensor: runs for runs in every}
@@ -197,7 +202,7 @@ def with_kept(module: tvm.IRModule, chain: Chain, plan: Plan, forms: Forms, ever
 
     main = module["main"]
     body = tvm_ffi.structural_map(main.body, (s_tir.SBlock, touched))
-    return tvm.IRModule({"main": main.with_body(body).with_attr(KEPT, [cache.name for cache in caches.values()])})
+    return tvm.IRModule({"main": main.with_body(body)}), [cache.name for cache in caches.values()]
 
 
 def _cache(chain: Chain, plan: Plan, forms: Forms, runs: KeptRuns) -> tirx.Var:

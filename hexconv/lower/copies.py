@@ -8,20 +8,13 @@ from tvm import tirx
 
 from hexconv.lower import queues
 from hexconv.lower.buffers import convs_of
+from hexconv.schedule.stream import ReadAhead
 from hexconv.tir.loops import PART
 from hexconv.tir.parts import Does, Part, read_part
 from hexconv.tir.trees import all_of
 
 MOST = "hexconv.most"
 """Annotation of a loop whose number of trips differs from thread to thread: the largest number."""
-
-
-@dataclass(frozen=True)
-class Ring:
-    """A ring buffer: how far the read into it runs ahead, and one past the last slab of the tensor that is read."""
-
-    ahead_slabs: int
-    end_slab: tirx.Expr | int
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class Copy:
     is_in: bool
     cache: tirx.Var
     loops: tuple[tirx.For, ...]
-    ring: Ring | None
+    ring: ReadAhead | None
     is_in_thread: bool = False
 
     @property
@@ -62,7 +55,7 @@ class Copy:
         return self.ring is None and self.most_times > 1
 
 
-def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[Part, Copy]:
+def copies_of(func: tirx.PrimFunc, rings: Mapping[str, ReadAhead]) -> dict[Part, Copy]:
     """Find all copies of a function (no blocks), by their parts.
 
     Args:
@@ -109,7 +102,9 @@ def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
     return []
 
 
-def _copy(part: Part, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, Ring]) -> Copy:
+def _copy(
+    part: Part, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, ReadAhead]
+) -> Copy:
     """Return one part that copies."""
     is_in = part.does != Does.WRITE_OUTPUT
     store = all_of(statement, tirx.BufferStore)[0]

@@ -36,10 +36,10 @@ from hexconv.lower import queues, vtcm
 from hexconv.lower.aligned import align_workspaces
 from hexconv.lower.assembly import Instruction, instruction
 from hexconv.lower.hexagon_target import hexagon_target
-from hexconv.lower.lowered import without_compaction
 from hexconv.lower.object_file import Refused, assembled, has_vectors, object_file
 from hexconv.lower.queues import call_engine
 from hexconv.lower.shared_caches import without_views
+from hexconv.lower.stages import without_compaction
 from hexconv.tir.trees import all_of, buffers_in
 
 NOTE = "hexconv_note_load"

@@ -6,7 +6,7 @@ from functools import cache
 import tvm
 from tvm.target import Target, codegen
 
-from hexconv.lower.lowered import without_compaction
+from hexconv.lower.stages import without_compaction
 
 
 @cache

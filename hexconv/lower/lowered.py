@@ -1,167 +1,16 @@
-"""The passes from a schedule to flat loops with shared memory, and their result: module, caches, allocations.
+"""What lowering returns: the module in several shapes, its caches, its allocations; and a nest between two stages."""
 
-before:  output[i] = hexconv_silu(sums[i] + bias[k], slope, offset)
-after:   register_x = sums[i] + bias[k]
-         ...
-         output[i] = register_x * register_inverse
-
-Values that are used several times lie in buffers of one element, which LLVM keeps in registers: TVM's passes look
-through variables, but not through buffers, and take no longer than the arithmetic is.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import tvm
-import tvm_ffi
-from tvm import s_tir, tirx
-from tvm.ir import Call, Range
-from tvm.s_tir import Schedule
+from tvm import tirx
 
-from hexconv.compute.activation_code import CALLED, FUNCTIONS, activated
-from hexconv.lower.buffers import cache_name, drop_annotations, rename_buffers, rename_loops, stores
-from hexconv.lower.copy_code import start_copies
-from hexconv.lower.overlap import overlap
-from hexconv.lower.rings import allocate_outside, fold, in_phase, run_in, with_first_slabs
-from hexconv.lower.step_calls import take_out
-from hexconv.tir.guards import guards_to_statements, hoist_guards, keep_inside, with_guards, without_guards
-from hexconv.tir.statements import int32, scalar_register
+from hexconv.lower.buffers import cache_name, stores
+from hexconv.lower.row_nests import RowNest
+from hexconv.schedule.stream import Scheduled
 from hexconv.tir.trees import all_of, buffers_in
-
-Change = Callable[[tirx.PrimFunc], tirx.PrimFunc]
-
-
-def compact(module: tvm.IRModule) -> tvm.IRModule:
-    """Allocate each cache where it is used, in the size of the region that is used there.
-
-    CompactBufferAllocation runs twice. Its first result is an upper bound that can be far too large where a guard
-    (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer
-    loops that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the
-    outer loops are gone from them, and the second run finds the exact size.
-
-    Neither run sees the guards of values. They say which elements exist, and not which a step uses; where one fails in
-    all of a step, as in a block row of padding, TVM derives a region from it that lies outside of what is used, or one
-    whose start is no longer the step's, and that no second run makes smaller.
-    """
-    sequence = [
-        s_tir.transform.LowerInitBlock(),
-        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
-        _function_pass(allocate_outside),
-        s_tir.transform.ConvertBlocksToOpaque(),
-    ]
-    placed = tvm.ir.transform.Sequential(sequence)(module)
-    compacted = with_first_slabs(placed, _compact_unguarded(placed))
-    # Stripes run in before TVM simplifies anything: else it would use facts that hold for all other stripes only.
-    return tvm.ir.transform.Sequential([_function_pass(run_in), s_tir.transform.StmtSimplify()])(compacted)
-
-
-def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
-    """Return the context for TVM's own pipeline on a module whose caches have their sizes already.
-
-    The pipeline would run CompactBufferAllocation again, which changes no cache there and looks at every access in
-    every loop around it: several seconds for an HVX kernel.
-
-    Args:
-        shares_memory: whether caches that TVM takes for dead may give their memory to others.
-    """
-    others = [] if shares_memory else ["tirx.StorageRewrite"]
-    return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *others])
-
-
-def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:
-    """Run CompactBufferAllocation on a function whose guards of values it doesn't see."""
-    main, guards = without_guards(module["main"])
-    twice = [
-        s_tir.transform.CompactBufferAllocation(),
-        s_tir.transform.StmtSimplify(),
-        s_tir.transform.CompactBufferAllocation(),
-    ]
-    compacted = tvm.ir.transform.Sequential(twice)(tvm.IRModule({"main": main}))
-    return tvm.IRModule({"main": with_guards(compacted["main"], guards)})
-
-
-def unblock(
-    module: tvm.IRModule, deal_out: Change | None = None, ranges: Mapping[tirx.Var, Range] | None = None
-) -> tvm.IRModule:
-    """Turn blocks into plain loops: guards at the loop that decides them, copies overlapped, indices in their buffers.
-
-    Args:
-        module: compacted.
-        deal_out: deals the loops out to threads, before anything else is decided about them.
-        ranges: the ranges of the variables that `deal_out` adds.
-    """
-
-    def stay_inside(func: tirx.PrimFunc) -> tirx.PrimFunc:
-        return keep_inside(func, ranges)
-
-    sequence = [
-        s_tir.transform.LowerOpaqueBlock(),
-        *([_function_pass(deal_out)] if deal_out else []),
-        _function_pass(take_out),
-        _function_pass(fold),
-        _function_pass(guards_to_statements),
-        _function_pass(hoist_guards),
-        _function_pass(overlap),
-        tirx.transform.ConvertSSA(),
-        tirx.transform.StmtSimplify(),
-        _function_pass(stay_inside),
-    ]
-    return tvm.ir.transform.Sequential(sequence)(module)
-
-
-def flatten(module: tvm.IRModule) -> tvm.IRModule:
-    """Flatten packed buffers to one-dimensional ones.
-
-    Guards are statements by now. FlattenBuffer simplifies an index by the conditions around it: with the condition
-    inside of the value, `sums` would be read at another index than `output` is written at, and StorageRewrite could not
-    see that the two may share memory element by element.
-    """
-    sequence = [tirx.transform.FlattenBuffer(), tirx.transform.StmtSimplify()]
-    return tvm.ir.transform.Sequential(sequence)(module)
-
-
-def _function_pass(change: Change) -> tvm.ir.transform.Pass:
-    """Wrap a rewrite of functions as a pass of its name, under which TVM's instruments know it."""
-    name = f"hexconv.{change.__name__}"
-    return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0, name=name)
-
-
-def merge(module: tvm.IRModule) -> tvm.IRModule:
-    """Let caches that are never live together share memory."""
-    sequence = [tirx.transform.StorageRewrite(), tirx.transform.StmtSimplify()]
-    return tvm.ir.transform.Sequential(sequence)(module)
-
-
-NAMES = {f"{CALLED}{name}": name for name in FUNCTIONS}
-
-
-def with_arithmetic(module: tvm.IRModule) -> tvm.IRModule:
-    """Replace every call that stands for an activation (no blocks)."""
-    main = module["main"]
-    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.BufferStore, _written_out)))})
-
-
-def _written_out(store: tirx.BufferStore) -> tirx.Stmt:
-    """Return a store with the statements before it that compute what it stores."""
-    statements: list[tirx.Stmt] = []
-
-    def bind(name: str, value: tirx.Expr) -> tirx.Expr:
-        register = scalar_register(name, "float32")
-        statements.extend([tirx.AllocBuffer(register), tirx.BufferStore(register, value, [int32(0)])])
-        return tirx.BufferLoad(register, [int32(0)])
-
-    def replaced(call: Call) -> tirx.Expr:
-        name = _name(call)
-        return activated(name, *call.args[1:], bind=bind) if name else call
-
-    value = tvm_ffi.structural_map(store.value, (Call, replaced))
-    return tirx.SeqStmt([*statements, tirx.BufferStore(store.buffer, value, store.indices)]) if statements else store
-
-
-def _name(call: Call) -> str:
-    """The activation that a call stands for; empty for any other call."""
-    return NAMES.get(call.args[0].value, "") if call.op.name == "tirx.call_pure_extern" else ""
 
 
 @dataclass(frozen=True)
@@ -238,28 +87,46 @@ class Lowered:
     allocations: tuple[Allocation, ...]
 
 
-def lower(sch: Schedule) -> Lowered:
-    """Lower a scheduled chain."""
-    shaped = rename_loops(unblock(in_phase(compact(sch.mod))))
-    flat = flatten(shaped)
-    targets = [cache_name(store.buffer) for store in stores(flat)]
-    unmerged = rename_buffers(flat, targets)
-    merged = merge(unmerged)
-    named = rename_buffers(merged, targets)
-    labelled = with_arithmetic(_copied(named))
-    return Lowered(
-        module=drop_annotations(labelled),
-        labelled=labelled,
-        shaped=drop_annotations(with_arithmetic(shaped)),
-        unmerged=drop_annotations(with_arithmetic(_copied(unmerged))),
-        caches=tuple(sorted(caches_of(shaped), key=lambda cache: targets.index(cache.name))),
-        allocations=tuple(_allocations(named, targets)),
-    )
+@dataclass(frozen=True)
+class Lowering:
+    """A nest between two stages of its lowering.
 
+    Attributes:
+        module: the module so far.
+        scheduled: what its schedule says beside the module: rings, stripes that run in, whether copies overlap.
+        rows: what kernels of rows need to know; None in a nest of blocks.
+        kept: the names of the caches that keep columns for later strips.
+        starts: the slab of its tensor at which each ring begins to count, by its name, once it is compacted.
+        shaped: the module before buffers become flat.
+        targets: the cache that each store writes, in program order, once buffers are flat.
+        unmerged: the module before caches share memory.
+        merged: the module whose caches share memory, before its copies are started.
+    """
 
-def _copied(flat: tvm.IRModule) -> tvm.IRModule:
-    """Let the copy engine copy; when a loop is taken apart, each part gets a variable of its own."""
-    return tirx.transform.ConvertSSA()(start_copies(flat))
+    module: tvm.IRModule
+    scheduled: Scheduled
+    rows: RowNest | None = None
+    kept: Sequence[str] = ()
+    starts: Mapping[str, int] = field(default_factory=dict)
+    shaped: tvm.IRModule | None = None
+    targets: Sequence[str] = ()
+    unmerged: tvm.IRModule | None = None
+    merged: tvm.IRModule | None = None
+
+    @property
+    def main(self) -> tirx.PrimFunc:
+        """The function of the module."""
+        return self.module["main"]
+
+    @property
+    def row_nest(self) -> RowNest:
+        """What kernels of rows need to know."""
+        assert self.rows, "a stage of a nest of rows"
+        return self.rows
+
+    def to(self, changed: tvm.IRModule | tirx.PrimFunc) -> "Lowering":
+        """Return the same nest with another module, or function."""
+        return replace(self, module=tvm.IRModule({"main": changed}) if isinstance(changed, tirx.PrimFunc) else changed)
 
 
 def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
@@ -270,7 +137,7 @@ def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
     )
 
 
-def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocation]:
+def allocations_of(merged: tvm.IRModule, targets: Sequence[str]) -> Iterator[Allocation]:
     """Yield the allocations of a merged module; `targets` names the cache that each store writes."""
     body = merged["main"].body
     root = {view.buffer: view.data.args[0] for view in all_of(body, tirx.DeclBuffer)}

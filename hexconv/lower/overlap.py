@@ -27,7 +27,7 @@ Copies out. The output cache has two slots if it is written more than once. Befo
 more than the copies of the step before are under way; the function ends with a wait for all.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import tvm_ffi
@@ -36,12 +36,12 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower import queues
-from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
+from hexconv.lower.copies import Copy, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
 from hexconv.schedule.conv_blocks import end_row
-from hexconv.schedule.stream import AHEAD
+from hexconv.schedule.stream import ReadAhead
 from hexconv.tir.loops import LOOP_NAME, STRIPES
-from hexconv.tir.parts import BUFFERING, Does, Part
+from hexconv.tir.parts import Does, Part
 from hexconv.tir.trees import all_of, around, as_one, steps_of, with_values
 
 SLOTS = 2
@@ -118,15 +118,16 @@ def _with_ranges(loops: Sequence[tirx.For]) -> Analyzer:
     return analyzer
 
 
-def overlap(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Let copies run while a function computes, if its plan says so (no blocks, rings folded, buffers not yet flat)."""
-    attributes = func.attrs or {}
-    if BUFFERING not in attributes:
-        return func.without_attr(AHEAD)
-    rings = {str(name): Ring(*map(int, slabs)) for name, slabs in attributes.get(AHEAD, {}).items()}
-    found = copies_of(func, rings)
+def overlap(func: tirx.PrimFunc, ahead: Mapping[str, ReadAhead]) -> tirx.PrimFunc:
+    """Let copies run while a function computes (no blocks, rings folded, buffers not yet flat).
+
+    Args:
+        func: the function.
+        ahead: how rings are read ahead, by the name of the cache.
+    """
+    found = copies_of(func, ahead)
     body = with_slots(func.body, [copy for copy in found.values() if copy.has_slots])
-    return func.with_body(_Overlap(found).whole(body)).without_attr(AHEAD).without_attr(BUFFERING)
+    return func.with_body(_Overlap(found).whole(body))
 
 
 class _Overlap:

@@ -1,146 +1,87 @@
-"""Lower a case: TVM's passes run on the chain's own loops, then kernels replace the steps of its convs."""
+"""Lower a case: stages from its schedule to flat loops, one after the other, and the code of kernels in its steps.
 
-from collections.abc import Iterator, Mapping, Sequence
+A stage takes a `Lowering`, a value whose fields are all that a later stage asks, and returns another. TVM's passes run
+on the chain's own loops; in a nest of rows, kernels then replace the steps of its convs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Range
-from tvm.s_tir import Schedule
 
 from hexconv.compute import chain_module
 from hexconv.compute.computable import check_supported
-from hexconv.compute.te import output_name
-from hexconv.errors import Unsupported
-from hexconv.kernel import Forms, forms_of, input_layout, output_layout
-from hexconv.kernel.bands import RowBands, makes_anew, row_bands, turns
+from hexconv.kernel import forms_of, input_layout, output_layout
 from hexconv.kernel.forms import RowUnit
-from hexconv.kernel.kept_columns import KeptRuns, kept_runs, rows_left_out
-from hexconv.kernel.row_conv import RowConv, row_conv
-from hexconv.lower import lowered
-from hexconv.lower.buffers import cache_name, drop_annotations, is_register, rename_loops
+from hexconv.kernel.kept_columns import rows_left_out
+from hexconv.lower import stages, threads
+from hexconv.lower.buffers import cache_name, drop_annotations, is_register
 from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_images, with_kept
 from hexconv.lower.conv_step import ConvStep, KernelConv
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
-from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of, lower
+from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
+from hexconv.lower.row_nests import RowNest
 from hexconv.lower.shared_caches import caches_in_turns, in_turns
-from hexconv.lower.step_calls import IN_ROWS, Result, fill, mark
-from hexconv.lower.threads import Numbers, in_bands, with_memory, with_numbers
+from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.schedule import stripe
-from hexconv.schedule.stream import Beginning
+from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, nest_of, tensor_extents
-from hexconv.spec.names import filter_cache, numbered, words_cache
+from hexconv.spec.names import numbered
 from hexconv.spec.strips import Strips, in_strips, strips_of
 from hexconv.spec.vectors import OF_CHANNELS
-from hexconv.tir.loops import loop_roles
 from hexconv.tir.trees import as_one, buffers_in, with_values
 
+Stage = Callable[[Lowering], Lowering]
 
-def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lowered:
-    """Lower a scheduled chain whose convs are computed by kernels of rows.
 
-    Args:
-        sch: the schedule.
-        case: the chain and the plan of the nest.
-        strips: the strips that the chain is a batch of, where it is one.
+def mark_steps(nest: Lowering) -> Lowering:
+    """Say in each block that writes a result where that is, and which columns its step keeps for the next strip."""
+    rows, case = nest.row_nest, nest.row_nest.case
+    marked, names = with_kept(mark(nest.module, rows.results), case.chain, case.settled, rows.forms, rows.kept)
+    return replace(nest.to(marked), kept=names)
+
+
+def deal_to_threads(nest: Lowering) -> Lowering:
+    """Deal the loops out to threads, before anything else is decided about them.
 
     Raises:
         Unsupported: threads can't tell which rows of the input are theirs.
     """
-    bands, shared = row_bands(case.chain, case.settled), _shared(case)
-    beginning = Beginning.of(sch.mod["main"])
-    numbers = Numbers.of(bands, beginning.stripes if beginning else 0)
-    layouts = (input_layout(case.chain, strips.images if strips else None), output_layout(case.chain))
-
-    refused: list[Unsupported] = []
-
-    def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
-        try:
-            return in_bands(func, numbers, layouts, bool(shared))
-        except Unsupported as refusal:  # TVM runs this as a pass, and would make another error of it
-            refused.append(refusal)
-            return func
-
-    forms = forms_of(case.chain, case.settled)
-    kept = kept_runs(strips, forms) if strips else []
-    marked = with_kept(mark(sch.mod, _results(case)), case.chain, case.settled, forms, kept)
-    compacted = lowered.compact(marked)
-    dealt = lowered.unblock(compacted, deal_out, numbers.ranges)
-    if refused:
-        raise refused[0]
-    shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
-    flat = with_numbers(lowered.flatten(shaped), numbers)
-    words = _words(case)
-    copies = _kept_copies(case, forms, strips, kept) if strips and kept else None
-    filled = _filled(_outside(flat, shared, words), case, strips, copies)
-    unmerged = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
-    labelled = in_turns(unmerged, _turns(case, bands, strips))
-    caches = (_of_bands(cache, bands.count, shared) for cache in caches_of(shaped))
-    known = [replace(cache, name=words.get(cache.name, cache.name)) for cache in caches]
-    every = _allocations(unmerged, bands.count)
-    scratch = [memory for memory in every if memory.name not in {cache.name for cache in known}]
-    return Lowered(
-        module=drop_annotations(labelled),
-        labelled=labelled,
-        shaped=drop_annotations(with_numbers(shaped, numbers)),
-        unmerged=drop_annotations(unmerged),
-        caches=(*known, *(_scratch(memory, bands.count) for memory in scratch)),
-        allocations=tuple(_allocations(labelled, bands.count)),
-    )
+    rows = nest.row_nest
+    images = rows.strips.images if rows.strips else None
+    layouts = input_layout(rows.case.chain, images), output_layout(rows.case.chain)
+    return nest.to(threads.in_bands(nest.main, rows.numbers, layouts, bool(rows.of_all_threads), nest.starts))
 
 
-def _turns(case: Case, bands: RowBands, strips: Strips | None) -> tuple[tuple[str, ...], ...]:
-    """Name the caches that may take turns in each memory."""
-    keeps = strips is not None and strips.keeps
-    return turns(len(case.chain.conv), case.settled) if makes_anew(bands, case.settled, keeps) else ()
+def call_steps(nest: Lowering) -> Lowering:
+    """Make one call of every step that is marked."""
+    scheduled = nest.scheduled
+    return nest.to(take_out(nest.main, scheduled.rings, nest.starts, scheduled.beginning is not None))
 
 
-def _results(case: Case) -> dict[str, Result]:
-    """Describe each conv's result, by the name of the block that writes it."""
-    forms = forms_of(case.chain, case.settled)
-    roles = [loop_roles(layout) for layout in forms.activations[1:]]
-    units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
-    results = {}
-    for index, (role, channels, rows) in enumerate(units):
-        image, row, channel = (role.index(name) for name in ("n", "ho", "ko"))
-        results[output_name(case.chain, index, forms)] = Result(index + 1, image, row, channel, channels, rows)
-    return results
+def place_in_images(nest: Lowering) -> Lowering:
+    """Write what strips make at their place in the whole images."""
+    strips = nest.row_nest.strips
+    return nest.to(in_images(nest.module, strips)) if strips else nest
 
 
-def _shared(case: Case) -> tuple[str, ...]:
-    """Name the caches that all threads share: filters that are staged once."""
-    numbers = range(1, len(case.chain.conv) + 1)
-    return tuple(map(filter_cache, numbers)) if case.settled.filters == "resident" else ()
+def number_bands(nest: Lowering) -> Lowering:
+    """Give the variables of bands their values."""
+    return nest.to(threads.with_numbers(nest.module, nest.row_nest.numbers))
 
 
-def _words(case: Case) -> dict[str, str]:
-    """Return the names of caches of filters whose words scalar loads read, by the names that other filters' have."""
-    packings = enumerate(forms_of(case.chain, case.settled).packings, 1)
-    return {filter_cache(number): words_cache(number) for number, packing in packings if packing.is_words}
-
-
-def _of_bands(cache: Cache, bands: int, shared: Sequence[str]) -> Cache:
-    """Join the caches that the bands have of one name into one cache."""
-    return cache if bands == 1 or cache.name in shared else replace(cache, shape=(bands, *cache.shape))
-
-
-def _scratch(memory: Allocation, bands: int) -> Cache:
-    """List a kernel's scratch, which every band has, as one cache."""
-    shape = (bands, memory.elements // bands) if bands > 1 else (memory.elements,)
-    return Cache(memory.name, memory.scope, memory.dtype, shape)
-
-
-def _outside(module: tvm.IRModule, shared: Sequence[str], words: Mapping[str, str]) -> tvm.IRModule:
+def allocate_once(nest: Lowering) -> Lowering:
     """Allocate every cache once, outside of all loops but the one over bands; align caches and arguments to vectors.
 
     If LLVM doesn't know that a vector is aligned, it loads the whole vectors around it, past the end of its buffer too.
     """
-    main = module["main"]
+    main, shared, words = nest.main, nest.row_nest.of_all_threads, nest.row_nest.words
     caches, views = buffers_in(main.body), buffers_in(main.body, tirx.DeclBuffer)
     names = {old: cache_name(old) for old in caches}
     renamed = {old: _aligned(old, words.get(names[old], names[old]), (prod(map(int, old.shape)),)) for old in caches}
@@ -154,10 +95,9 @@ def _outside(module: tvm.IRModule, shared: Sequence[str], words: Mapping[str, st
 
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
     body = with_values(body, renamed)
-    # This is a new function, without the old one's attributes: its loops are plain, its buffers flat, and no pass is
-    # left to run.
-    func = tirx.PrimFunc([renamed[argument] for argument in main.params], with_memory(body, memory, of_all))
-    return tvm.IRModule({"main": func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
+    # A new function, without the old one's attributes: its loops are plain, its buffers flat.
+    func = tirx.PrimFunc([renamed[argument] for argument in main.params], threads.with_memory(body, memory, of_all))
+    return nest.to(func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True))
 
 
 def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> tirx.Var:
@@ -165,40 +105,34 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
     return tirx.decl_buffer(shape, old.dtype, name, scope=old.scope(), data_alignment=instructions.BYTES, **more)
 
 
-def _filled(module: tvm.IRModule, case: Case, strips: Strips | None, copies: KeptCopies | None) -> tvm.IRModule:
+def emit_steps(nest: Lowering) -> Lowering:
     """Replace the step of every conv by what its kernel emits."""
-    chain, forms = case.chain, forms_of(case.chain, case.settled)
-    arguments = {argument.name: argument for argument in module["main"].params}
-    made = _made(case)
-    convs = [IN_ROWS[conv.kernel](conv, arguments) for conv in _convs(case)]
-    edges = [strips and edges_of(strips, chain, index, forms) for index in range(len(convs))]
+    rows, chain = nest.row_nest, nest.row_nest.case.chain
+    arguments = {argument.name: argument for argument in nest.main.params}
+    made, copies = rows.makers, _kept_copies(rows)
+    convs = [IN_ROWS[conv.kernel](conv, arguments) for conv in rows.convs]
+    edges = [rows.strips and edges_of(rows.strips, chain, index, rows.forms) for index in range(len(convs))]
 
     def emitted(step: ConvStep) -> tirx.Stmt:
         there, edge = step if step.number in made else step.of_padding, edges[step.number - 1]
         parts = [convs[step.number - 1].emit(there), *([fill_edges(edge, step)] if edge else [])]
         return as_one([*copies.before(there), *parts, *copies.behind(step)] if copies else parts)
 
-    filled = fill(module, emitted)
-    main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
-    func = tirx.PrimFunc(_parameters(main, convs), with_memory(main.body, memory), attrs=main.attrs)
-    return tvm.IRModule(
-        {"main": func.with_attr(LONG_LOOPS, True) if any(conv.form.goes_down for conv in _convs(case)) else func}
-    )
+    main = fill(nest.module, emitted)["main"]
+    memory = [buffer for conv in convs for buffer in conv.memory]
+    func = tirx.PrimFunc(_parameters(main, convs), threads.with_memory(main.body, memory), attrs=main.attrs)
+    has_long_loops = any(conv.form.goes_down for conv in rows.convs)
+    return nest.to(func.with_attr(LONG_LOOPS, True) if has_long_loops else func)
 
 
-def _kept_copies(case: Case, forms: Forms, strips: Strips, kept: Sequence[KeptRuns]) -> KeptCopies:
-    """Collect what steps keep for the next strip."""
-    chain, runs = case.chain, {each.tensor: each for each in kept}
+def _kept_copies(rows: RowNest) -> KeptCopies | None:
+    """Collect what steps keep for the next strip; None where they keep nothing."""
+    if not rows.strips or not rows.kept:
+        return None
+    chain, forms, runs = rows.case.chain, rows.forms, {each.tensor: each for each in rows.kept}
     target, made_as = tensor_extents(chain)[1], RowUnit.of(forms, 1)
-    stripe = row_bands(chain, case.settled).stripe_rows
-    left_out = rows_left_out(chain.conv[1:], stripe)
-    return KeptCopies(strips, runs, forms.channel_units, chain.conv[0], target, made_as, left_out)
-
-
-def _convs(case: Case) -> list[RowConv]:
-    """The convs of a case as their kernels compute them."""
-    forms, kernels = forms_of(case.chain, case.settled), enumerate(case.kernels)
-    return [row_conv(case.chain, index, forms, case.settled, choice.used) for index, choice in kernels]
+    left_out = rows_left_out(chain.conv[1:], rows.bands.stripe_rows)
+    return KeptCopies(rows.strips, runs, forms.channel_units, chain.conv[0], target, made_as, left_out)
 
 
 def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:
@@ -209,23 +143,129 @@ def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.V
     return [*kept, *(buffer for constants in own.values() for buffer in constants), output]
 
 
-def _made(case: Case) -> set[int]:
-    """Return the numbers of the convs that make any logical row; the reader of another one reads its padding alone.
-
-    TVM leaves the products of such a conv out where it can show that no stripe reaches a logical row, which it can for
-    some strides and not for others.
-    """
-    bands, tensors = row_bands(case.chain, case.settled), tensor_extents(case.chain)[1:]
-    return {number for number, rows in enumerate(tensors, 1) if bands.makes_any(number, range(*rows.valid_rows))}
-
-
-def _copied(module: tvm.IRModule, case: Case, ranges: Mapping[tirx.Var, Range]) -> tvm.IRModule:
+def copy_by_plan(nest: Lowering) -> Lowering:
     """Let the copy engine copy, or the kernel itself, as the plan says."""
-    if not _convs(case)[0].form.reads_fringe:
-        module = without_fringe(module)
-    if case.settled.buffering == "double":
-        return start_copies(module, fill_by_vectors, ranges, has_alternatives=True)
-    return move_by_vectors(module, ranges)
+    rows = nest.row_nest
+    module = nest.module if rows.convs[0].form.reads_fringe else without_fringe(nest.module)
+    if nest.scheduled.overlaps:
+        copied = start_copies(module, fill_by_vectors, rows.numbers.ranges, has_alternatives=True)
+    else:
+        copied = move_by_vectors(module, rows.numbers.ranges)
+    unmerged = tirx.transform.ConvertSSA()(copied)
+    return replace(nest.to(unmerged), unmerged=unmerged)
+
+
+def share_memory(nest: Lowering) -> Lowering:
+    """Let caches whose lifetimes don't overlap share memory."""
+    return nest.to(in_turns(nest.module, nest.row_nest.sharing))
+
+
+BLOCK_STAGES: tuple[Stage, ...] = (
+    stages.place_caches,
+    stages.compact,
+    stages.run_stripes_in,
+    stages.count_rings_in_phase,
+    stages.open_blocks,
+    stages.fold_rings,
+    stages.hoist_guards,
+    stages.overlap_copies,
+    stages.keep_indices_inside,
+    stages.name_loops,
+    stages.flatten,
+    stages.name_caches,
+    stages.merge_caches,
+    stages.start_copies,
+    stages.write_activations_out,
+)
+"""The stages of a nest of blocks, the documents'."""
+
+ROW_STAGES: tuple[Stage, ...] = (
+    mark_steps,
+    stages.place_caches,
+    stages.compact,
+    stages.run_stripes_in,
+    stages.open_blocks,
+    deal_to_threads,
+    call_steps,
+    stages.fold_rings,
+    stages.hoist_guards,
+    stages.overlap_copies,
+    stages.keep_indices_inside,
+    place_in_images,
+    stages.name_loops,
+    stages.flatten,
+    number_bands,
+    allocate_once,
+    emit_steps,
+    copy_by_plan,
+    share_memory,
+)
+"""The stages of a nest of rows, that of HVX."""
+
+
+def through(stages: Sequence[Stage], nest: Lowering) -> Lowering:
+    """Take a nest through some stages, in their order."""
+    for stage in stages:
+        nest = stage(nest)
+    return nest
+
+
+def lower(scheduled: Scheduled) -> Lowered:
+    """Lower a scheduled chain in a nest of blocks."""
+    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled))
+    shaped, unmerged, merged = nest.shaped, nest.unmerged, nest.merged
+    assert shaped, "a stage names loops"
+    assert unmerged, "a stage names caches"
+    assert merged, "a stage merges them"
+    return Lowered(
+        module=drop_annotations(nest.module),
+        labelled=nest.module,
+        shaped=drop_annotations(stages.with_arithmetic(shaped)),
+        unmerged=drop_annotations(stages.with_arithmetic(stages.started(unmerged))),
+        caches=tuple(sorted(caches_of(shaped), key=lambda cache: nest.targets.index(cache.name))),
+        allocations=tuple(allocations_of(merged, nest.targets)),
+    )
+
+
+def lower_rows(scheduled: Scheduled, case: Case, strips: Strips | None = None) -> Lowered:
+    """Lower a scheduled chain whose convs are computed by kernels of rows.
+
+    Args:
+        scheduled: the chain.
+        case: the chain and the plan of the nest.
+        strips: the strips that the chain is a batch of, where it is one.
+
+    Raises:
+        Unsupported: threads can't tell which rows of the input are theirs.
+    """
+    rows = RowNest.of(case, strips, scheduled.beginning)
+    nest = through(ROW_STAGES, Lowering(scheduled.module, scheduled, rows))
+    shaped, unmerged, bands = nest.shaped, nest.unmerged, rows.bands.count
+    assert shaped, "a stage names loops"
+    assert unmerged, "a stage copies"
+    caches = (_of_bands(cache, bands, rows.of_all_threads) for cache in caches_of(shaped))
+    known = [replace(cache, name=rows.words.get(cache.name, cache.name)) for cache in caches]
+    names = {cache.name for cache in known}
+    scratch = [memory for memory in _allocations(unmerged, bands) if memory.name not in names]
+    return Lowered(
+        module=drop_annotations(nest.module),
+        labelled=nest.module,
+        shaped=drop_annotations(threads.with_numbers(shaped, rows.numbers)),
+        unmerged=drop_annotations(unmerged),
+        caches=(*known, *(_scratch(memory, bands) for memory in scratch)),
+        allocations=tuple(_allocations(nest.module, bands)),
+    )
+
+
+def _of_bands(cache: Cache, bands: int, shared: Sequence[str]) -> Cache:
+    """Join the caches that the bands have of one name into one cache."""
+    return cache if bands == 1 or cache.name in shared else replace(cache, shape=(bands, *cache.shape))
+
+
+def _scratch(memory: Allocation, bands: int) -> Cache:
+    """List a kernel's scratch, which every band has, as one cache."""
+    shape = (bands, memory.elements // bands) if bands > 1 else (memory.elements,)
+    return Cache(memory.name, memory.scope, memory.dtype, shape)
 
 
 def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
@@ -260,4 +300,4 @@ def _lower_rows(case: Case, strips: Strips | None) -> Lowered:
     """Lower a case in a nest of rows; strips of columns are a batch of images to the nest."""
     chain, plan = in_strips(case.chain, case.settled)
     module = chain_module(chain, forms_of(chain, plan), strips)
-    return lower_nest(stripe(module, chain, plan), replace(case, chain=chain, plan=plan), strips)
+    return lower_rows(stripe(module, chain, plan), replace(case, chain=chain, plan=plan), strips)

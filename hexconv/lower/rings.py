@@ -1,8 +1,8 @@
 """Ring buffers folded to the slabs that are live at once, and the warm-up stripes that fill them.
 
-`hexconv.schedule.stream` says in an attribute of the function which buffers are rings and how many slabs they have. TVM
-would allocate such a buffer inside of the step and number its slabs from the start of the step. Allocated outside of
-all loops instead, its slabs keep their numbers in the whole tensor, and folding is one modulo:
+`hexconv.schedule.stream` says which buffers are rings and how many slabs they have. TVM would allocate such a buffer
+inside of the step and number its slabs from the start of the step. Allocated outside of all loops instead, its slabs
+keep their numbers in the whole tensor, and folding is one modulo:
 
     before:  for n, ho_outer:                                after:  cache = alloc(1, R, ...)
                  cache = alloc(1, stripe, ...)                       for n, ho_outer:
@@ -19,9 +19,8 @@ before:  for ho_outer in range(8):                  after:  for ho_ahead in rang
 This pass runs after TVM's CompactBufferAllocation, which finds the sizes of caches from stripes that all make output.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call, TensorLoad
@@ -30,67 +29,54 @@ from tvm.sym import Analyzer
 from hexconv.lower.copies import part_of
 from hexconv.lower.copy_runs import is_one
 from hexconv.schedule.conv_blocks import FIRST_STRIPE, of_band
-from hexconv.schedule.stream import AHEAD, BEFORE, RINGS, THERE, Beginning
+from hexconv.schedule.stream import BEFORE, THERE, Beginning
 from hexconv.tir.loops import LOOP_NAME, STRIPES
 from hexconv.tir.parts import INPUT_READ
 from hexconv.tir.trees import all_of, as_one, uses, with_allocated, with_values
 
-KEPT = "hexconv.kept"
-"""Attribute of a scheduled function: the names of the caches that keep columns for later strips."""
-FIRST_SLABS = "hexconv.first_slabs"
-"""Attribute of a compacted function: by the name of a ring, the slab of its tensor that its first one is."""
 
-
-def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Allocate rings, and columns that strips keep, at the root block, whatever block inside needs them."""
-    rings = {*_rings(func), *map(str, (func.attrs or {}).get(KEPT, ()))}
-    if not rings:
+def allocate_outside(func: tirx.PrimFunc, names: Collection[str]) -> tirx.PrimFunc:
+    """Allocate the buffers of some names at the root block, whatever block inside needs them."""
+    if not names:
         return func
     allocated = [buffer for block in all_of(func.body, s_tir.SBlock) for buffer in block.alloc_buffers]
-    inner = [buffer for buffer in allocated if buffer.name in rings]
+    inner = [buffer for buffer in allocated if buffer.name in names]
 
     def moved(block: s_tir.SBlock) -> s_tir.SBlock:
-        others = [buffer for buffer in block.alloc_buffers if buffer.name not in rings]
+        others = [buffer for buffer in block.alloc_buffers if buffer.name not in names]
         return with_allocated(block, [*others, *inner] if block.name_hint == "root" else others)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (s_tir.SBlock, moved)))
 
 
-def with_first_slabs(placed: tvm.IRModule, compacted: tvm.IRModule) -> tvm.IRModule:
-    """Return the compacted module with an attribute: the slab of its tensor at which each ring begins to count."""
-    before, after = (_first_stores(module["main"]) for module in (placed, compacted))
-    starts = {name: _at_zero(slab) - _at_zero(after[name]) for name, slab in before.items()}
-    main = compacted["main"]
-    return tvm.IRModule({"main": main.with_attr(FIRST_SLABS, starts)}) if starts else compacted
+def first_slabs(placed: tirx.PrimFunc, compacted: tirx.PrimFunc, rings: Mapping[str, int]) -> dict[str, int]:
+    """Return the slab of its tensor at which each ring begins to count once it is compacted."""
+    before, after = (_first_stores(func, rings) for func in (placed, compacted))
+    return {name: _at_zero(slab) - _at_zero(after[name]) for name, slab in before.items()}
 
 
-def in_phase(module: tvm.IRModule) -> tvm.IRModule:
+def in_phase(func: tirx.PrimFunc, rings: Mapping[str, int], starts: Mapping[str, int]) -> dict[str, int]:
     """Count the slots of rings so that no reader adds a constant to the slab that it reads (compacted).
 
     before:  for ho_outer: ... ring[(ho_outer + 1) % R]          after:  for ho_outer: ... ring[ho_outer % R]
 
     Which slab lies in slot 0 is all the same. But the constant would be added for each product, where LLVM doesn't find
-    that all products of a block may share the sum. Where a ring is read ahead, its end is counted like its slabs.
+    that all products of a block may share the sum.
+
+    Returns:
+        For each ring the slab of its tensor that its first slot is.
     """
-    main, rings = module["main"], _rings(module["main"])
-    starts, shifted = (main.attrs or {}).get(FIRST_SLABS, {}), dict[str, int]()
-    for store in all_of(main.body, tirx.BufferStore):
+    shifted = dict(starts)
+    for store in all_of(func.body, tirx.BufferStore):
         for load in all_of(store.value, TensorLoad):
-            if load.source.name in rings and not load.source.same_as(store.buffer):
-                start = int(starts[load.source.name])
-                shifted[load.source.name] = start + -(_at_zero(load.indices[1]) + start) % rings[load.source.name]
-    if not shifted:
-        return module
-    ends = {
-        name: [slabs, end + shifted.get(name, starts[name]) - starts[name]]
-        for name, (slabs, end) in (main.attrs or {}).get(AHEAD, {}).items()
-    }
-    return tvm.IRModule({"main": main.with_attr({FIRST_SLABS: {**starts, **shifted}, AHEAD: ends})})
+            if (name := load.source.name) in rings and not load.source.same_as(store.buffer):
+                shifted[name] = starts[name] + -(_at_zero(load.indices[1]) + starts[name]) % rings[name]
+    return shifted
 
 
-def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:
+def _first_stores(func: tirx.PrimFunc, rings: Collection[str]) -> dict[str, tirx.Expr]:
     """Map the name of each ring to the slab that the first store to it writes."""
-    rings, found = _rings(func), dict[str, tirx.Expr]()
+    found = dict[str, tirx.Expr]()
     for store in all_of(func.body, tirx.BufferStore):
         if store.buffer.name in rings:
             found.setdefault(store.buffer.name, store.indices[1])
@@ -103,9 +89,14 @@ def _at_zero(slab: tirx.Expr) -> int:
     return int(Analyzer().simplify(tvm_ffi.structural_map(slab, (tirx.Var, lambda _loop: zero))))
 
 
-def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Keep only as many slabs as a ring has (no blocks, buffers not yet flat)."""
-    rings, starts = _rings(func), (func.attrs or {}).get(FIRST_SLABS, {})
+def fold(func: tirx.PrimFunc, rings: Mapping[str, int], starts: Mapping[str, int]) -> tirx.PrimFunc:
+    """Keep only as many slabs as a ring has (no blocks, buffers not yet flat).
+
+    Args:
+        func: the function.
+        rings: the slabs of each ring, by its name.
+        starts: the slab of its tensor at which each ring begins to count.
+    """
     folded: dict[tirx.Var, tirx.Var] = {}
     if not rings:
         return func
@@ -120,7 +111,7 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     def indices(buffer: tirx.Var, indices: Sequence[tirx.Expr]) -> list[tirx.Expr]:
         _, slab, *rest = indices
-        return [tirx.const(0, "int32"), (slab + int(starts[buffer.name])) % rings[buffer.name], *rest]
+        return [tirx.const(0, "int32"), (slab + starts[buffer.name]) % rings[buffer.name], *rest]
 
     def load(node: TensorLoad) -> TensorLoad:
         home = folded.get(node.source)
@@ -132,7 +123,7 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     body = tvm_ffi.structural_map(func.body, (tirx.AllocBuffer, allocate))
     body = tvm_ffi.structural_map(body, [(TensorLoad, load), (tirx.BufferStore, store)])
-    return func.with_body(body).without_attr(RINGS).without_attr(FIRST_SLABS)
+    return func.with_body(body)
 
 
 def slab_of(statement: tirx.Stmt) -> tirx.Expr:
@@ -142,17 +133,8 @@ def slab_of(statement: tirx.Stmt) -> tirx.Expr:
     return place.a
 
 
-def _rings(func: tirx.PrimFunc) -> dict[str, int]:
-    """Map the name of each ring to its number of slabs."""
-    attributes = func.attrs or {}
-    return {str(name): int(slabs) for name, slabs in attributes.get(RINGS, {}).items()}
-
-
-def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
+def run_in(func: tirx.PrimFunc, beginning: Beginning) -> tirx.PrimFunc:
     """Begin the stripes of a function as early as its schedule says (blocks opaque)."""
-    beginning = Beginning.of(func)
-    if beginning is None:
-        return func
 
     def asked(call: Call) -> tirx.Expr:
         what = call.args[0].value if call.op.name == "tirx.call_pure_extern" else ""

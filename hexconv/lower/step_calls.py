@@ -1,22 +1,16 @@
 """One step of a conv as a call: marked in the schedule, carried through TVM's passes, replaced by its kernel's code.
 
 A step stands inside of all loops that the schedule made for a conv: it makes some rows of some blocks of channels. All
-that a kernel needs to know of a step are expressions of the loops around it. They are arguments of the call, where
-TVM's own passes keep them right; sources and targets are loads of the element where they begin.
+that a kernel needs to know of a step are expressions of the loops around it; sources and targets are loads of the
+element where they begin.
 
     mark       in each block that writes a result: where it writes, in the whole tensor
     take_out   before:  for ko_inner, ho_inner, wo, ...: if guards: sums; result
-               after:   hexconv_step(conv, rows, channels, input_cache[..], intermediate1[..], filter1_cache[..])
-    fill       before:  hexconv_step(...)          after:  what the kernel emits
+               after:   StepCall(conv, rows, channels, target=intermediate1[..], source=input_cache[..], ...)
+    fill       before:  StepCall(...)              after:  what the kernel emits
 
-The mark is a call of no function. It stands in the block, and its arguments are expressions of the block's axes, so
-TVM's own passes keep them right wherever the loops go.
-
-hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, keeps, kept,
-                 target, source, filter[..])
-
-A band is two arguments or none; what is kept, a load of the element where it begins for each tensor. Targets and
-sources are three each: a load of the element where they begin, the first row, and the rows of a ring.
+Marks and calls are values (`hexconv.tir.marks`). A mark stands in the block, and its expressions are of the block's
+axes, so TVM's own passes keep them right wherever the loops go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,20 +20,19 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import Call, TensorLoad
+from tvm.ir import TensorLoad
 
 from hexconv.kernel import Forms
 from hexconv.kernel.row_conv import RowConv
 from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
 from hexconv.lower.hvx import hvx_constants, hvx_conv
-from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.scalar_conv import scalar_conv
-from hexconv.schedule.stream import RINGS, RUN_IN
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.vectors import Array
+from hexconv.tir import marks
 from hexconv.tir.guards import ZERO, range_of
 from hexconv.tir.loops import LOOP_NAME, PART, STEP
 from hexconv.tir.parts import convolution
@@ -93,16 +86,12 @@ class Mark:
     @classmethod
     def of(cls, statement: Any) -> "Mark | None":
         """Read a mark; None for a statement that is no mark."""
-        if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, MARK):
-            return None
-        number, image, row, rows, block, *band = statement.value.args[1:]
-        return cls(int(number), image, row, int(rows), block, (band[0], band[1]) if band else None)
+        return marks.read(MARK, cls, statement)
 
     @property
     def statement(self) -> tirx.Stmt:
         """Write the mark as it stands in a block."""
-        arguments = (self.number, self.image, self.row, self.rows, self.block, *(self.band or ()))
-        return tirx.Evaluate(tirx.call_extern("int32", MARK, *arguments))
+        return marks.written(MARK, self)
 
     def in_band(self, first: tirx.Expr, end: tirx.Expr) -> "Mark":
         """Return the same mark in a thread that makes rows `first` .. `end - 1`."""
@@ -131,22 +120,16 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
 
 
+@dataclass(frozen=True)
+class KeptColumns:
+    """An element of the columns that a step keeps for the next strip."""
+
+    element: TensorLoad
+
+
 def touch_kept(element: TensorLoad) -> tirx.Stmt:
     """Say that a step touches an element of the columns that it keeps for the next strip."""
-    return tirx.Evaluate(tirx.call_extern("int32", KEPT, element))
-
-
-def touched_kept(statement: tirx.Stmt) -> TensorLoad | None:
-    """Return the element that such a statement names; None for any other statement."""
-    if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, KEPT):
-        return None
-    call: Any = statement.value
-    return call.args[1]
-
-
-def is_call(value: Any, name: str) -> bool:
-    """Return whether a value calls a function of this project's that has some name."""
-    return isinstance(value, Call) and value.op.name == "tirx.call_extern" and value.args[0].value == name
+    return marks.written(KEPT, KeptColumns(element))
 
 
 def _blocks(place: tirx.Expr, channels: int) -> tirx.Expr:
@@ -211,7 +194,7 @@ def inside_of(loop: tirx.For) -> Inside:
     named: dict[str, tirx.For] = {}
     stores: list[tirx.BufferStore] = []
     guards: list[tirx.Expr] = []
-    marks: list[Mark] = []
+    found: list[Mark] = []
     kept: list[TensorLoad] = []
 
     def visit(statement: tirx.Stmt, conditions: list[tirx.Expr]) -> None:
@@ -228,71 +211,122 @@ def inside_of(loop: tirx.For) -> Inside:
         elif isinstance(statement, tirx.BufferStore):
             stores.append(statement)
         elif mark := Mark.of(statement):
-            marks.append(mark)
+            found.append(mark)
             guards.extend(conditions)
-        elif (load := touched_kept(statement)) is not None:
-            kept.append(load)
+        elif touched := marks.read(KEPT, KeptColumns, statement):
+            kept.append(touched.element)
 
     visit(loop, [])
     products = [store for store in stores if isinstance(store.value, tirx.Add)]
-    return Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None, kept)
+    return Inside(loops, named, guards, found[0], stores[-1], products[0] if products else None, kept)
 
 
 CALL = "hexconv_step"
 
 
 @dataclass(frozen=True)
-class Ring:
-    """A ring buffer: its number of slabs, and the slab of its tensor that its first slab is; 0 slabs mean no ring."""
+class CalledRows:
+    """Rows of a cache that a step reads or writes, while TVM still changes buffers.
 
-    slabs: int
-    start: int
+    Attributes:
+        origin: the element at which row 0 of the cache begins, at the step's first channel.
+        first: the row of the cache that the step writes or reads first.
+        ring: the rows of a ring buffer; 0 where the cache is no ring.
+    """
+
+    origin: TensorLoad
+    first: tirx.Expr
+    ring: int
+
+    @property
+    def rows(self) -> Rows:
+        """The same rows, once the buffer is flat."""
+        return Rows(self.origin.source, self.origin.indices[0], self.first, self.ring)
 
 
-NO_RING = Ring(0, 0)
+@dataclass(frozen=True)
+class StepCall:
+    """A step as it stands in loops until its kernel's code takes its place; fields are those of `ConvStep`."""
+
+    number: int
+    image: tirx.Expr
+    row: tirx.Expr
+    begin: tirx.Expr
+    end: tirx.Expr
+    block: tirx.Expr
+    most_blocks: int
+    is_first: tirx.Expr
+    target: CalledRows
+    source: CalledRows | None
+    filter: TensorLoad | None
+    band: tuple[tirx.Expr, tirx.Expr] | None
+    kept: tuple[TensorLoad, ...]
+
+    @property
+    def step(self) -> ConvStep:
+        """The step, once buffers are flat."""
+        operands = None
+        if self.source and self.filter is not None:
+            operands = StepOperands(self.source.rows, self.filter.source, self.filter.indices[0])
+        return ConvStep(
+            number=self.number,
+            image=self.image,
+            row=self.row,
+            begin=self.begin,
+            end=self.end,
+            block=self.block,
+            most_blocks=self.most_blocks,
+            is_first=self.is_first,
+            operands=operands,
+            target=self.target.rows,
+            band=self.band,
+            kept=tuple(Kept(held_by(load.source).number, load.source, load.indices[0]) for load in self.kept),
+        )
 
 
-def step_call(found: Inside, around: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
+def step_call(
+    found: Inside, around: Sequence[tirx.For], rings: Mapping[str, int], starts: Mapping[str, int], streams: bool
+) -> tirx.Stmt:
     """Write a step as a call.
 
     Args:
         found: the loops of the step.
         around: the loops around the step, the outermost first.
-        rings: the ring buffers by name.
+        rings: the slabs of each ring, by its name.
+        starts: the slab of its tensor at which each ring begins to count.
         streams: whether stripes run in.
     """
     at, (begin, end) = found.at, found.trips("ho_inner")
-    is_first = _is_first(found, around, end if streams else None)
-    band = at.band or ()
-    image, row, block = (found.begin(place) for place in (at.image, at.row, at.block))
-    arguments = [at.number, image, row, begin, end, block, found.extent("ko_inner"), is_first]
-    arguments += [len(band), *band]
-    arguments += _kept_of(found)
-    arguments += _rows_of(found, tirx.BufferLoad(found.result.buffer, found.result.indices), rings)
-    if operands := found.operands:
-        source, filter = operands
-        arguments += _rows_of(found, source, rings)
-        arguments += [tirx.BufferLoad(filter.source, [found.begin(index) for index in filter.indices])]
-    return tirx.Evaluate(tirx.call_extern("int32", CALL, *arguments))
 
+    def rows(load: TensorLoad) -> CalledRows:
+        name = load.source.name
+        start = starts[name] if name in rings else 0
+        row_0 = tirx.const(-start, "int32")
+        origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
+        return CalledRows(_load(load, origin), found.begin(load.indices[1]) + start, rings.get(name, 0))
 
-def read_step(statement: tirx.Stmt) -> ConvStep | None:
-    """Read a step from its call; None for a statement that is no such call. Buffers are flat by now."""
-    if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, CALL):
-        return None
-    call: Any = statement.value
-    number, image, row, begin, end, block, most, is_first, limits, *rest = call.args[1:]
-    band, (keeps, *places) = rest[: int(limits)], rest[int(limits) :]
-    kept, places = places[: int(keeps)], places[int(keeps) :]
-    target, *source = (
-        Rows(load.source, load.indices[0], first, int(ring))
-        for load, first, ring in (places[at : at + 3] for at in range(0, len(places) - 2, 3))
+    source, filter = found.operands or (None, None)
+    call = StepCall(
+        number=at.number,
+        image=found.begin(at.image),
+        row=found.begin(at.row),
+        begin=begin,
+        end=end,
+        block=found.begin(at.block),
+        most_blocks=found.extent("ko_inner"),
+        is_first=_is_first(found, around, end if streams else None),
+        target=rows(tirx.BufferLoad(found.result.buffer, found.result.indices)),
+        source=None if source is None else rows(source),
+        filter=None if filter is None else _load(filter, [found.begin(index) for index in filter.indices]),
+        band=at.band,
+        kept=tuple(_load(load, [found.begin(index) for index in load.indices]) for load in found.kept),
     )
-    filter = places[-1]
-    operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
-    known = (int(number), image, row, begin, end, block, int(most), is_first, operands, target)
-    of_strips = tuple(Kept(held_by(load.source).number, load.source, load.indices[0]) for load in kept)
-    return ConvStep(*known, (band[0], band[1]) if band else None, of_strips)
+    return marks.written(CALL, call)
+
+
+def _load(like: TensorLoad, indices: Sequence[tirx.Expr]) -> TensorLoad:
+    """Load another element of the same buffer."""
+    return tirx.BufferLoad(like.source, list(indices))
 
 
 def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) -> tirx.Expr:
@@ -310,30 +344,20 @@ def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) 
     return tirx.all(*images, begins <= first, first < begins + end * at.rows)
 
 
-def _kept_of(found: Inside) -> list[Any]:
-    """Describe the columns that a step keeps: of how many tensors, and the elements where they begin."""
-    loads = [tirx.BufferLoad(load.source, [found.begin(index) for index in load.indices]) for load in found.kept]
-    return [len(loads), *loads]
+def take_out(func: tirx.PrimFunc, rings: Mapping[str, int], starts: Mapping[str, int], streams: bool) -> tirx.PrimFunc:
+    """Make one call of every step that is marked (no blocks, rings not yet folded, buffers not yet flat).
 
-
-def _rows_of(found: Inside, load: TensorLoad, rings: Mapping[str, Ring]) -> list[Any]:
-    """Describe rows of a cache as arguments of a call: the element where they begin, the first row, the ring."""
-    ring = rings.get(load.source.name, NO_RING)
-    row_0 = tirx.const(-ring.start, "int32")
-    origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
-    return [tirx.BufferLoad(load.source, origin), found.begin(load.indices[1]) + ring.start, ring.slabs]
-
-
-def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Make one call of every step that is marked (no blocks, rings not yet folded, buffers not yet flat)."""
-    attributes = func.attrs or {}
-    starts = attributes.get(FIRST_SLABS, {})
-    rings = {str(name): Ring(int(rows), int(starts[name])) for name, rows in attributes.get(RINGS, {}).items()}
-    streams = RUN_IN in attributes
+    Args:
+        func: the function.
+        rings: the slabs of each ring, by its name.
+        starts: the slab of its tensor at which each ring begins to count.
+        streams: whether stripes run in.
+    """
 
     def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> tirx.Stmt:
         if isinstance(statement, tirx.For) and STEP in statement.annotations:
-            return _called(inside_of(statement), loops, rings, streams)
+            found = inside_of(statement)
+            return _called(found, step_call(found, loops, rings, starts, streams))
         if isinstance(statement, tirx.For):
             return around(statement, visit(statement.body, (*loops, statement)))
         if isinstance(statement, tirx.SeqStmt):
@@ -342,23 +366,23 @@ def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
             return tirx.IfThenElse(statement.condition, visit(statement.then_case, loops), statement.else_case)
         return statement
 
-    return func.with_body(visit(func.body, ())).without_attr(RUN_IN)
+    return func.with_body(visit(func.body, ()))
 
 
 def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRModule:
     """Put what a kernel emits in the place of every step's call (flat buffers)."""
 
     def filled(loop: tirx.For) -> tirx.Stmt:
-        step = read_step(loop.body)
-        return _labelled(emit(step), {**loop.annotations, LOOP_NAME: "step"}) if step else loop
+        call = marks.read(CALL, StepCall, loop.body)
+        return _labelled(emit(call.step), {**loop.annotations, LOOP_NAME: "step"}) if call else loop
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, filled)))})
 
 
-def _called(found: Inside, loops: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
+def _called(found: Inside, call: tirx.Stmt) -> tirx.Stmt:
     """Return a step as a call inside of a loop of one trip, which carries the part's name, where it makes anything."""
-    part = _labelled(step_call(found, loops, rings, streams), {PART: convolution(found.at.number).name})
+    part = _labelled(call, {PART: convolution(found.at.number).name})
     enabled = [guard for guard in found.guards if not uses(guard, *found.loops)]
     return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
 

@@ -26,7 +26,6 @@ from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
 from hexconv.lower.buffers import argument, cache_name
 from hexconv.lower.copies import MOST, is_over_bands, part_of
-from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.split_copies import ranges_of
 from hexconv.lower.step_calls import Mark
 from hexconv.schedule.conv_blocks import FIRST_STRIPE, end_row, first_row
@@ -86,7 +85,7 @@ def row_read(
     """
     name = store.buffer.name
     if name in first_rows and cache_name(store.buffer) == INPUT_CACHE:
-        return store.indices[1] + int(first_rows[name])
+        return store.indices[1] + first_rows[name]
     for load in all_of(store.value, TensorLoad):
         if load.source.same_as(image.argument):
             with known.constraint_scope(tirx.all(tirx.const(True, "bool"), *_conditions(store.value, load))):
@@ -188,7 +187,13 @@ class Numbers:
         return self.bands.most_stripes + self.run_in
 
 
-def in_bands(func: tirx.PrimFunc, numbers: Numbers, layouts: tuple[Layout, Layout], is_resident: bool) -> tirx.PrimFunc:
+def in_bands(
+    func: tirx.PrimFunc,
+    numbers: Numbers,
+    layouts: tuple[Layout, Layout],
+    is_resident: bool,
+    first_rows: Mapping[str, int],
+) -> tirx.PrimFunc:
     """Deal a function out to threads (no blocks, rings not yet folded, buffers not yet flat).
 
     Args:
@@ -196,13 +201,13 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, layouts: tuple[Layout, Layou
         numbers: the numbers of its bands, which are free variables of the function from here on.
         layouts: the layouts of its input and of its output.
         is_resident: whether filters are staged before all bands, for all of them.
+        first_rows: the row at which each ring begins to count.
     """
     if numbers.bands.count == 1:
         return func
     steps = steps_of(func.body)
     shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
     own = as_one([_striped(step, numbers) for step in steps if step not in shared])
-    first_rows = (func.attrs or {}).get(FIRST_SLABS, {})
     edges = [Edge(argument(func, name), layout) for name, layout in zip((INPUT, OUTPUT), layouts, strict=True)]
     body = _guarded(own, numbers, edges[0], edges[1], first_rows)
     band = tirx.Var("band", "int32")

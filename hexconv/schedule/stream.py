@@ -38,8 +38,8 @@ padding is all that is read.
 Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 rows.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import tvm
 import tvm_ffi
@@ -178,12 +178,6 @@ def shares_of(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list
     raise AssertionError("the input, which no conv makes, comes last")
 
 
-RINGS = "hexconv.rings"
-"""Attribute of a scheduled function: for each ring, by its buffer's name, how many rows it has."""
-AHEAD = "hexconv.ahead"
-"""Attribute of a scheduled function: for each buffer that is read ahead, by how many rows, and of how many in all."""
-RUN_IN = "hexconv.run_in"
-"""Attribute of a scheduled function, whose stripes stream: how they begin (`Beginning`)."""
 ROW_AXIS = 1
 STEPS = "ho_step"
 """The name of the loop over the steps of an intermediate in a stripe."""
@@ -220,14 +214,35 @@ class Beginning:
     stripes: int
     has_bands: bool
 
-    @classmethod
-    def of(cls, func: tirx.PrimFunc) -> "Beginning | None":
-        """Return the beginning of a scheduled function, None where its stripes do not stream."""
-        found = (func.attrs or {}).get(RUN_IN)
-        return cls(int(found[0]), int(found[1]), bool(found[2])) if found is not None else None
+
+@dataclass(frozen=True)
+class ReadAhead:
+    """How a ring is read ahead: by how many slabs, and one past the last slab of the tensor that is read."""
+
+    ahead_slabs: int
+    end_slab: tirx.Expr | int
 
 
-def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_ahead: bool) -> tvm.IRModule:
+@dataclass(frozen=True)
+class Scheduled:
+    """A chain's module in the order of its plan, and what its lowering has to know beside.
+
+    Attributes:
+        module: the module, with blocks.
+        rings: the rows, or slabs, that each ring has, by its buffer's name.
+        ahead: how each ring that is read ahead is read, by its buffer's name.
+        beginning: how its stripes begin; None where they don't stream.
+        overlaps: whether copies overlap with compute.
+    """
+
+    module: tvm.IRModule
+    rings: Mapping[str, int] = field(default_factory=dict)
+    ahead: Mapping[str, ReadAhead] = field(default_factory=dict)
+    beginning: Beginning | None = None
+    overlaps: bool = False
+
+
+def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_ahead: bool) -> Scheduled:
     """Make every row once, and keep those alone that are read.
 
     Args:
@@ -266,10 +281,11 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
     main = module["main"]
     body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, realized))
     body = tvm_ffi.structural_map(body, (tirx.For, looped))
-    ahead = {share.of.buffer: [share.ahead_rows, share.of.all_rows] for share in shares if share.of.conv is None}
-    beginning = [max(read - run_in, 0), run_in, int(output.band is not None)]
-    attributes = {RINGS: rings_of(shares), AHEAD: ahead, RUN_IN: beginning}
-    return tvm.IRModule({"main": main.with_body(body).with_attr(attributes)})
+    ahead = {
+        share.of.buffer: ReadAhead(share.ahead_rows, share.of.all_rows) for share in shares if share.of.conv is None
+    }
+    beginning = Beginning(max(read - run_in, 0), run_in, output.band is not None)
+    return Scheduled(tvm.IRModule({"main": main.with_body(body)}), rings_of(shares), ahead, beginning)
 
 
 def _is_over(tensor: Stream, loop: tirx.For) -> bool:
@@ -324,14 +340,14 @@ def _guarded(realize: s_tir.SBlockRealize, conditions: Sequence[tirx.Expr]) -> s
     return s_tir.SBlockRealize(realize.iter_values, tirx.all(realize.predicate, *conditions), realize.block)
 
 
-def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> tvm.IRModule:
+def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> Scheduled:
     """Return the module of a chain in which every row, or every slab of 8 rows in a nest of blocks, is made once.
 
     Convs at the end of the chain that take one step stay as they are; so does a chain of such convs alone.
     """
     convs = streaming(sch, nest.convs)
     if not convs:
-        return sch.mod
+        return Scheduled(sch.mod)
     last, *others = convs
     bands = row_bands(chain, plan)
     has_bands = bands.count > 1

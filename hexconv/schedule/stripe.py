@@ -45,7 +45,7 @@ from hexconv.layout import Layout
 from hexconv.schedule import primitives
 from hexconv.schedule.conv_blocks import ConvBlocks, Nest, Placed, all_conv_blocks, declare_reads, inner_axes, streaming
 from hexconv.schedule.primitives import Tiles, around_step
-from hexconv.schedule.stream import rolled
+from hexconv.schedule.stream import Scheduled, rolled
 from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK, steps_over_slabs
 from hexconv.spec.names import INPUT_CACHE, OUTPUT
@@ -160,7 +160,7 @@ def _channels(sch: Schedule, loops: Loops, plan: Plan, together: int) -> tuple[L
     return outer, {"ko_inner": some, "ki": one}
 
 
-def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
+def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
     """Schedule a chain's module (`chain_module(chain, forms_of(chain, plan))`) by `plan`."""
     sch, forms = Schedule(module, debug_mask="none"), forms_of(chain, plan)
     chain = without_groups(chain) if forms.has_rows else chain
@@ -187,10 +187,9 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         primitives.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     placed = [replace(conv, init=_zero_apart(sch, conv, forms)) for conv in placed]
     nest = Nest(output, tuple(placed), input_cache, input_loops)
-    module = rolled(sch, chain, plan, nest, forms) if plan.halo == "roll" else sch.mod
-    module = guard_accumulators(module, _epilogues(sch, placed))
-    main = module["main"].with_attr(parts.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
-    return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
+    scheduled = rolled(sch, chain, plan, nest, forms) if plan.halo == "roll" else Scheduled(sch.mod)
+    module = guard_accumulators(scheduled.module, _epilogues(sch, placed))
+    return replace(scheduled, module=module, overlaps=plan.buffering == "double")
 
 
 def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tuple[SBlockRV, primitives.Tiles]:

@@ -8,9 +8,6 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-BUFFERING = "hexconv.buffering"
-"""Attribute of a scheduled function: `double` where its copies overlap with compute."""
-
 
 class Does(Enum):
     """The ways in which a part of a nest works: it copies in or out, or is a conv."""

@@ -6,7 +6,7 @@ import tvm
 from tvm import tirx
 
 from hexconv.compute.activation_code import CALLED, FUNCTIONS
-from hexconv.lower.lowered import with_arithmetic
+from hexconv.lower.stages import with_arithmetic
 from hexconv.run.host import TARGET
 from hexconv.spec import Conv2d
 from hexconv.spec.activations import CLAMPS, CURVES

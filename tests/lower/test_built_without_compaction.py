@@ -8,7 +8,7 @@ import tvm
 from tvm.ir.instrument import PassTimingInstrument
 
 from hexconv.lower import hexagon_object, lower_case
-from hexconv.lower.lowered import without_compaction
+from hexconv.lower.stages import without_compaction
 from hexconv.run.host import TARGET
 from hexconv.spec import Case
 from tests.deep import one_in

@@ -1,0 +1,202 @@
+"""Stages of lowering that all nests share, each from a `Lowering` to a `Lowering`; `hexconv.lower.pipeline` lists them.
+
+Activations.
+
+before:  output[i] = hexconv_silu(sums[i] + bias[k], slope, offset)
+after:   register_x = sums[i] + bias[k]
+         ...
+         output[i] = register_x * register_inverse
+
+Values that are used several times lie in buffers of one element, which LLVM keeps in registers: TVM's passes look
+through variables, but not through buffers, and take no longer than the arithmetic is.
+"""
+
+from dataclasses import replace
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import Call
+
+from hexconv.compute.activation_code import CALLED, FUNCTIONS, activated
+from hexconv.lower import copy_code, overlap, rings
+from hexconv.lower.buffers import cache_name, rename_buffers, rename_loops, stores
+from hexconv.lower.lowered import Lowering
+from hexconv.schedule.stream import ReadAhead
+from hexconv.tir import guards
+from hexconv.tir.statements import int32, scalar_register
+
+
+def _passed(module: tvm.IRModule, *passes: tvm.ir.transform.Pass) -> tvm.IRModule:
+    """Run passes of TVM."""
+    return tvm.ir.transform.Sequential(list(passes))(module)
+
+
+def place_caches(nest: Lowering) -> Lowering:
+    """Allocate each cache where it is used; rings, and columns that strips keep, outside of all loops."""
+    placed = nest.to(
+        _passed(
+            nest.module,
+            s_tir.transform.LowerInitBlock(),
+            s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        )
+    )
+    outside = rings.allocate_outside(placed.main, {*nest.scheduled.rings, *nest.kept})
+    return nest.to(s_tir.transform.ConvertBlocksToOpaque()(nest.to(outside).module))
+
+
+def compact(nest: Lowering) -> Lowering:
+    """Allocate each cache in the size of the region that is used where it is.
+
+    CompactBufferAllocation runs twice. Its first result is an upper bound that can be far too large where a guard
+    (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer
+    loops that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the
+    outer loops are gone from them, and the second run finds the exact size.
+
+    Neither run sees the guards of values. They say which elements exist, and not which a step uses; where one fails in
+    all of a step, as in a block row of padding, TVM derives a region from it that lies outside of what is used, or one
+    whose start is no longer the step's, and that no second run makes smaller.
+    """
+    hidden, found = guards.without_guards(nest.main)
+    compacted = _passed(
+        nest.to(hidden).module,
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.StmtSimplify(),
+        s_tir.transform.CompactBufferAllocation(),
+    )
+    main = guards.with_guards(compacted["main"], found)
+    return replace(nest.to(main), starts=rings.first_slabs(nest.main, main, nest.scheduled.rings))
+
+
+def run_stripes_in(nest: Lowering) -> Lowering:
+    """Begin stripes early: before TVM simplifies anything, or it would use facts that hold for all others only."""
+    beginning = nest.scheduled.beginning
+    begun = rings.run_in(nest.main, beginning) if beginning else nest.main
+    return nest.to(s_tir.transform.StmtSimplify()(nest.to(begun).module))
+
+
+def count_rings_in_phase(nest: Lowering) -> Lowering:
+    """Number the slots of rings so that no reader adds a constant; where a ring is read ahead, its end likewise."""
+    scheduled, starts = nest.scheduled, rings.in_phase(nest.main, nest.scheduled.rings, nest.starts)
+    ahead = {
+        name: ReadAhead(read.ahead_slabs, read.end_slab + starts[name] - nest.starts[name])
+        for name, read in scheduled.ahead.items()
+    }
+    return replace(nest, starts=starts, scheduled=replace(scheduled, ahead=ahead))
+
+
+def open_blocks(nest: Lowering) -> Lowering:
+    """Turn blocks into plain loops."""
+    return nest.to(s_tir.transform.LowerOpaqueBlock()(nest.module))
+
+
+def fold_rings(nest: Lowering) -> Lowering:
+    """Keep only as many slabs as a ring has."""
+    scheduled = nest.scheduled
+    return nest.to(rings.fold(nest.main, scheduled.rings, nest.starts)) if scheduled.rings else nest
+
+
+def hoist_guards(nest: Lowering) -> Lowering:
+    """Make statements of guards of values, at the loops that decide them."""
+    return nest.to(guards.hoist_guards(guards.guards_to_statements(nest.main)))
+
+
+def overlap_copies(nest: Lowering) -> Lowering:
+    """Let copies run while the nest computes, where its plan says so."""
+    scheduled = nest.scheduled
+    changed = nest.to(overlap.overlap(nest.main, scheduled.ahead)) if scheduled.overlaps else nest
+    return nest.to(_passed(changed.module, tirx.transform.ConvertSSA(), tirx.transform.StmtSimplify()))
+
+
+def keep_indices_inside(nest: Lowering) -> Lowering:
+    """Clamp indices that loops alone would let out of their buffers."""
+    return nest.to(guards.keep_inside(nest.main, nest.rows.numbers.ranges if nest.rows else None))
+
+
+def name_loops(nest: Lowering) -> Lowering:
+    """Give loops the names that a reader knows: the shape before buffers become flat."""
+    named = nest.to(rename_loops(nest.module))
+    return replace(named, shaped=named.module)
+
+
+def flatten(nest: Lowering) -> Lowering:
+    """Flatten packed buffers to one-dimensional ones.
+
+    Guards are statements by now. FlattenBuffer simplifies an index by the conditions around it: with the condition
+    inside of the value, `sums` would be read at another index than `output` is written at, and StorageRewrite could not
+    see that the two may share memory element by element.
+    """
+    return nest.to(_passed(nest.module, tirx.transform.FlattenBuffer(), tirx.transform.StmtSimplify()))
+
+
+def name_caches(nest: Lowering) -> Lowering:
+    """Give buffers the names of their caches."""
+    targets = [cache_name(store.buffer) for store in stores(nest.module)]
+    named = nest.to(rename_buffers(nest.module, targets))
+    return replace(named, targets=targets, unmerged=named.module)
+
+
+def merge_caches(nest: Lowering) -> Lowering:
+    """Let caches that are never live together share memory, as TVM sees it."""
+    merged = _passed(nest.module, tirx.transform.StorageRewrite(), tirx.transform.StmtSimplify())
+    named = nest.to(rename_buffers(merged, nest.targets))
+    return replace(named, merged=named.module)
+
+
+def start_copies(nest: Lowering) -> Lowering:
+    """Let the copy engine copy; where a loop is taken apart, each part gets a variable of its own."""
+    return nest.to(started(nest.module))
+
+
+def started(flat: tvm.IRModule) -> tvm.IRModule:
+    """Let the copy engine copy."""
+    return tirx.transform.ConvertSSA()(copy_code.start_copies(flat))
+
+
+def write_activations_out(nest: Lowering) -> Lowering:
+    """Compute activations in the place of calls that stand for them."""
+    return nest.to(with_arithmetic(nest.module))
+
+
+NAMES = {f"{CALLED}{name}": name for name in FUNCTIONS}
+
+
+def with_arithmetic(module: tvm.IRModule) -> tvm.IRModule:
+    """Replace every call that stands for an activation (no blocks)."""
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.BufferStore, _written_out)))})
+
+
+def _written_out(store: tirx.BufferStore) -> tirx.Stmt:
+    """Return a store with the statements before it that compute what it stores."""
+    statements: list[tirx.Stmt] = []
+
+    def bind(name: str, value: tirx.Expr) -> tirx.Expr:
+        register = scalar_register(name, "float32")
+        statements.extend([tirx.AllocBuffer(register), tirx.BufferStore(register, value, [int32(0)])])
+        return tirx.BufferLoad(register, [int32(0)])
+
+    def replaced(call: Call) -> tirx.Expr:
+        name = _name(call)
+        return activated(name, *call.args[1:], bind=bind) if name else call
+
+    value = tvm_ffi.structural_map(store.value, (Call, replaced))
+    return tirx.SeqStmt([*statements, tirx.BufferStore(store.buffer, value, store.indices)]) if statements else store
+
+
+def _name(call: Call) -> str:
+    """The activation that a call stands for; empty for any other call."""
+    return NAMES.get(call.args[0].value, "") if call.op.name == "tirx.call_pure_extern" else ""
+
+
+def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
+    """Return the context for TVM's own pipeline on a module whose caches have their sizes already.
+
+    The pipeline would run CompactBufferAllocation again, which changes no cache there and looks at every access in
+    every loop around it: several seconds for an HVX kernel.
+
+    Args:
+        shares_memory: whether caches that TVM takes for dead may give their memory to others.
+    """
+    others = [] if shares_memory else ["tirx.StorageRewrite"]
+    return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *others])
