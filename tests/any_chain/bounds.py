@@ -4,14 +4,14 @@ TVM 0.27's own `tirx.instrument_bound_checkers` puts no check into a kernel for 
 and its `s_tir.analysis.OOBChecker` looks at loops without the guards around them.
 """
 
-import pytest
 import tvm
 import tvm_ffi
 from tvm import tirx
 
 from hexconv.compute import chain_module
-from hexconv.lower import lowered
-from hexconv.lower.lowered import with_arithmetic
+from hexconv.lower import stages
+from hexconv.lower.lowered import Lowering
+from hexconv.lower.pipeline import BLOCK_STAGES, through
 from hexconv.schedule import stripe
 from hexconv.spec import Case
 
@@ -22,10 +22,9 @@ def checked_module(case: Case) -> tvm.IRModule:
     The clamps of `hexconv.tir.guards` are left out: they would hide a guard that lets an index through.
     """
     scheduled = stripe(chain_module(case.chain), case.chain, case.plan)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowered, "keep_inside", lambda func, _ranges: func)
-        unblocked = lowered.unblock(lowered.compact(scheduled.mod))
-    return with_checks(with_arithmetic(without_queues(unblocked)))
+    before = BLOCK_STAGES[: BLOCK_STAGES.index(stages.keep_indices_inside)]
+    unblocked = through(before, Lowering(scheduled.module, scheduled)).module
+    return with_checks(stages.with_arithmetic(without_queues(unblocked)))
 
 
 def without_queues(module: tvm.IRModule) -> tvm.IRModule:

@@ -13,10 +13,12 @@ from hexconv.analyze import work_usage
 from hexconv.compute import chain_module, reference
 from hexconv.errors import RunFailed
 from hexconv.kernel import output_layout
-from hexconv.lower import lower_case, lowered, queues
+from hexconv.lower import lower_case, queues, stages
 from hexconv.lower.buffers import drop_annotations
 from hexconv.lower.copies import part_of
 from hexconv.lower.copy_code import start_copies
+from hexconv.lower.lowered import Lowering
+from hexconv.lower.pipeline import BLOCK_STAGES, through
 from hexconv.run.check import check
 from hexconv.run.copy_engine import MOMENTS, Copies
 from hexconv.run.count import count
@@ -197,11 +199,13 @@ def with_asynchronous_write_back(case: Case, share: bool) -> tvm.IRModule:
             return tirx.SeqStmt([queues.start_group(3), loop, queues.end_group(3)])
         return tirx.SeqStmt([queues.wait(3, 0), loop]) if part == convolution(2) else loop
 
-    shaped = lowered.unblock(lowered.compact(stripe(chain_module(case.chain), case.chain, case.plan).mod))
-    body = tvm_ffi.structural_map(shaped["main"].body, (tirx.For, change))
+    scheduled = stripe(chain_module(case.chain), case.chain, case.plan)
+    shaped = through(BLOCK_STAGES[: BLOCK_STAGES.index(stages.name_loops)], Lowering(scheduled.module, scheduled))
+    body = tvm_ffi.structural_map(shaped.main.body, (tirx.For, change))
     steps = [*(body.seq if isinstance(body, tirx.SeqStmt) else [body]), queues.wait(3, 0)]
-    flat = lowered.flatten(tvm.IRModule({"main": shaped["main"].with_body(tirx.SeqStmt(steps))}))
-    return drop_annotations(start_copies(lowered.merge(flat) if share else with_caches_outside(flat)))
+    flat = stages.flatten(shaped.to(shaped.main.with_body(tirx.SeqStmt(steps))))
+    merged = stages.merge_caches(stages.name_caches(flat)).module if share else with_caches_outside(flat.module)
+    return drop_annotations(start_copies(merged))
 
 
 def with_caches_outside(module: tvm.IRModule) -> tvm.IRModule:

@@ -1,28 +1,19 @@
-"""What TVM's instruments see of the pass pipeline."""
+"""The stages of lowering: each once in its list, with a docstring, and on the page that names them in their order."""
 
-import tvm
-from tvm.ir.instrument import pass_instrument
+import re
+from pathlib import Path
 
-from hexconv.lower import lower_case
-from hexconv.spec import Case, Chain, Conv2d, Plan
+import pytest
 
+from hexconv.lower.pipeline import BLOCK_STAGES, ROW_STAGES, Stage
 
-@pass_instrument
-class Names:
-    """The names of all passes that ran."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def run_before_pass(self, _module: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
-        self.seen.append(info.name)
+PAGE = Path(__file__).parents[2] / "hexconv" / "docs" / "contributing.md"
 
 
-def test_every_pass_has_a_name() -> None:
-    conv = Conv2d(out_channels=40, kernel=(3, 3))
-    names = Names()
-    with tvm.transform.PassContext(instruments=[names]):
-        lower_case(Case("named", Chain(input=(1, 12, 12, 4), conv=(conv, conv)), Plan(kernel="plain")))
-    own = {name for name in names.seen if name.startswith("hexconv.")}
-    assert len(own) >= 6
-    assert not [name for name in names.seen if "<" in name]
+@pytest.mark.parametrize("stages", [BLOCK_STAGES, ROW_STAGES], ids=["blocks", "rows"])
+def test_the_page_names_the_stages_in_their_order(stages: tuple[Stage, ...]) -> None:
+    names = [stage.__name__ for stage in stages]
+    assert len({*names}) == len(names)
+    assert all(stage.__doc__ for stage in stages)
+    told = [re.findall(r"`(\w+)`", line) for line in PAGE.read_text().splitlines() if "lowering" in line]
+    assert names in told
