@@ -68,6 +68,27 @@ def with_one_user(known: dict[str, Path]) -> list[str]:
     return sorted(name for name, found in users(known).items() if len(found) == 1)
 
 
+def asking_for_forms(known: dict[str, Path]) -> dict[str, list[str]]:
+    """Return who takes anything out of a form's file, but for other forms and the code that is emitted for forms.
+
+    What a form is, only it knows; others ask `RowConv.form`. A form's file defines a class that ends with `Form`.
+    """
+    bases, files = {"Form", "VectorForm"}, set[str]()
+    for name, path in known.items():
+        classes = (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef))
+        if any(isinstance(base, ast.Name) and base.id in bases for each in classes for base in each.bases):
+            files.add(name)
+    files -= {"hexconv.kernel.form"}
+    beside = ("hexconv.lower.hvx.", "hexconv.lower.scalar_")
+    askers: dict[str, list[str]] = defaultdict(list)
+    importing = users(known)
+    for form in sorted(files):
+        for user in sorted(importing[form] - files):
+            if not user.startswith(beside):
+                askers[user].append(form)
+    return askers
+
+
 def main() -> None:
     """Print the counts."""
     package, every = modules("hexconv"), modules(*PLACES)
@@ -77,6 +98,7 @@ def main() -> None:
     print(f"lines of code with reports/      {sum(lines.values())}")
     print(f"modules that one other imports   {len(with_one_user(package))}")
     print(f"file names used twice            {len(names_used_twice(every))}")
+    print(f"modules that look into forms     {len(asking_for_forms(package))}")
     rooms = Counter(name.split(".")[1] for name in package if "." in name)
     for room, count in sorted(rooms.items()):
         inside = sum(lines[name] for name in package if name.split(".")[1:2] == [room])

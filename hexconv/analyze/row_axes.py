@@ -27,7 +27,7 @@ from hexconv.analyze.row_nest import PlannedRows, planned_rows
 from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
 from hexconv.kernel import output_layout
 from hexconv.kernel.cost import Cost, Parts
-from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.form import rows_together
 from hexconv.layout import Layout
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import REMEMBERED
@@ -162,10 +162,6 @@ class Tiles:
         if k_split == self.planned.plan.k_split:
             return self
         return Tiles(replace(self.planned, plan=_tiled(self.planned.plan, k_split)))
-
-    def is_depthwise(self, index: int) -> bool:
-        """Whether lanes of conv `index` are its channels."""
-        return is_depthwise(self.planned.chain, index)
 
     def channel_tiles(self, index: int) -> int:
         """Return how many channel tiles conv `index` has."""
@@ -368,7 +364,7 @@ class NestAxes:
 
         Rows of other convs take nothing beside what each row takes, however they are made.
         """
-        if not self.tiles[0].is_depthwise(index):
+        if not rows_together(self.one.chain, index).sizes:
             return []
         times = self.times(lambda counts: counts.together(index))
         return [self.repeated(index + 1, times[:, way]) for way in range(times.shape[1])]

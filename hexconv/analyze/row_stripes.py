@@ -41,7 +41,8 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide
 from hexconv.kernel.bands import RowBands
-from hexconv.kernel.depthwise import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER, can_go_down, is_depthwise, tile_rows
+from hexconv.kernel.cost import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER
+from hexconv.kernel.form import rows_together
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.extents import reads_input_rows
 
@@ -221,8 +222,7 @@ class RowsOfChain:
 
 def _rows_of_conv(chain: Chain, index: int) -> RowsOfConv:
     conv, rows = chain.conv[index], chain.shapes[index + 1][1]
-    together = tile_rows(conv) if is_depthwise(chain, index) else ()
-    return RowsOfConv(conv.stride[0], conv.reach[0], together, can_go_down(chain, index), rows)
+    return RowsOfConv(conv.stride[0], conv.reach[0], *rows_together(chain, index), rows)
 
 
 @dataclass(frozen=True)

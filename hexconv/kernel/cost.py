@@ -7,6 +7,8 @@ from typing import Any
 
 TILE_ROWS = (4, 2, 1)
 """Rows of outputs of a depthwise conv that are computed together: the largest of these numbers that is left."""
+LEAST_ROWS_DOWN = 12
+"""The fewest rows of a stripe for which tiles go down: filling and draining LLVM's pipeline takes some rows."""
 WAYS_TOGETHER = (*TILE_ROWS, "row down", "step down")
 """Ways to group rows of a depthwise conv: so many together, or by tiles that go down, which cost once a step, too."""
 

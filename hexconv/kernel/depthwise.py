@@ -28,8 +28,8 @@ from functools import cached_property, lru_cache
 from math import ceil, prod
 from typing import NamedTuple
 
-from hexconv.kernel.cost import TILE_ROWS, WAYS_TOGETHER, Cost, Parts
-from hexconv.kernel.form import VectorForm, signed_packing
+from hexconv.kernel.cost import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER, Cost, Parts
+from hexconv.kernel.form import RowsTogether, VectorForm, signed_packing
 from hexconv.kernel.forms import Packing
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import BYTES, VECTOR_BYTES
@@ -216,8 +216,6 @@ def words_of_row(conv: Conv2d, pixels: int) -> tuple[Use, ...]:
 
 MOST_PRODUCTS = 256
 """The most vector products of a tile of several rows: TVM and LLVM take minutes for straight code that is longer."""
-LEAST_ROWS_DOWN = 12
-"""The fewest rows of a stripe for which tiles go down: filling and draining LLVM's pipeline takes some rows."""
 MOST_HELD = 12
 """The most vectors of taps that stay in registers for a row."""
 
@@ -430,6 +428,11 @@ class DepthwiseForm(VectorForm):
             return 0
         first, end = tensor_extents(chain)[index + 1].valid_columns
         return columns_read(chain.conv[index], first, end - first)
+
+    @classmethod
+    def rows_together(cls, chain: Chain, index: int) -> RowsTogether:
+        """So many as registers hold, or all of a stripe."""
+        return RowsTogether(tile_rows(chain.conv[index]), can_go_down(chain, index))
 
     @classmethod
     def serves(cls, conv: RowConv) -> str:

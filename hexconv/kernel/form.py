@@ -43,6 +43,18 @@ class Memory(NamedTuple):
     elements: int
 
 
+class RowsTogether(NamedTuple):
+    """How a form groups the rows that it makes; `Cost.together` says what each way takes (`WAYS_TOGETHER`).
+
+    Attributes:
+        sizes: the numbers of rows that are made together, the largest first; none where each row stands alone.
+        goes_down: whether tiles go down the image where stripes have `LEAST_ROWS_DOWN` rows.
+    """
+
+    sizes: tuple[int, ...] = ()
+    goes_down: bool = False
+
+
 @dataclass(frozen=True)
 class Form(ABC):
     """One way in which a conv of a nest of rows multiplies; a subclass computes the conv, if it serves it.
@@ -94,6 +106,11 @@ class Form(ABC):
     def columns_read(cls, chain: Chain, index: int, unit: int) -> int:
         """The stored columns that it loads of a tensor in blocks of `unit` channels, beyond those that a conv reads."""
         return 0
+
+    @classmethod
+    def rows_together(cls, chain: Chain, index: int) -> RowsTogether:
+        """How rows of conv `index` are grouped."""
+        return RowsTogether()
 
     @classmethod
     @abstractmethod
@@ -353,6 +370,12 @@ def tile_of_groups(chain: Chain, index: int, k_split: int) -> int:
     form = _keeping(chain, index)
     assert form
     return form.tile_of_groups(chain, index, k_split)
+
+
+def rows_together(chain: Chain, index: int) -> RowsTogether:
+    """How rows of conv `index` are grouped by the form that keeps its groups, if there is one."""
+    form = _keeping(chain, index)
+    return form.rows_together(chain, index) if form else RowsTogether()
 
 
 def columns_read(chain: Chain, index: int, unit: int) -> int:

@@ -1,6 +1,6 @@
-"""What should never grow back: file names that stand twice, and modules that only one other imports."""
+"""What should never grow back: file names that stand twice, modules with one user, forms asked of outside."""
 
-from tests.house import modules, names_used_twice, with_one_user
+from tests.house import asking_for_forms, modules, names_used_twice, with_one_user
 
 MOST_WITH_ONE_USER = 55
 
@@ -11,3 +11,8 @@ def test_no_file_name_stands_twice() -> None:
 
 def test_few_modules_have_one_user() -> None:
     assert len(with_one_user(modules("hexconv"))) <= MOST_WITH_ONE_USER
+
+
+def test_no_one_asks_which_form_computes_a_conv() -> None:
+    """Whether it is depthwise, dense or in groups is known in the form's own file, and in the code emitted for it."""
+    assert not asking_for_forms(modules("hexconv"))
