@@ -11,6 +11,8 @@
 #define WINDOW(...) (&(const struct hexconv_window){__VA_ARGS__})
 #define FILTERS(...) (&(const struct hexconv_filters){__VA_ARGS__})
 #define RESIZE(...) (&(const struct hexconv_resize){__VA_ARGS__})
+#define LOOPS(...) ((const struct hexconv_dimension[]){__VA_ARGS__})
+#define VIEW(...) (&(const struct hexconv_view){__VA_ARGS__})
 
 enum { PLACES = THREADS + 2, GUARD = 0xA5 };
 

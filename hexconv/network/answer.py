@@ -6,6 +6,7 @@ Operators compute in float32 where `hexconv_operators.h` says so, in the same or
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -17,14 +18,16 @@ from hexconv.network.program_steps import (
     OTHER,
     Along,
     Axis,
-    Blocks,
     Call,
     Filters,
+    Map,
     Operand,
     Operation,
+    Powers,
     Program,
     Resize,
     Step,
+    View,
     Window,
 )
 from hexconv.run.tensors import Array
@@ -215,17 +218,6 @@ def _mixed(values: Array, axis: Axis, at: int, constants: Stored) -> Array:
     return np.where(part == 0, one, (1 - part) * one + part * other)
 
 
-def _depth_to_space(step: Operation, seen: list[Array], _: Stored) -> Array:
-    blocks = step.told(Blocks)
-    values, size = _real(seen[0], step.sources[0]), blocks.size
-    batch, rows, columns, channels = values.shape
-    if blocks.channels_first:
-        apart = values.reshape(batch, rows, columns, -1, size, size).transpose(0, 1, 4, 2, 5, 3)
-    else:
-        apart = values.reshape(batch, rows, columns, size, size, -1).transpose(0, 1, 3, 2, 4, 5)
-    return apart.reshape(batch, rows * size, columns * size, channels // size**2)
-
-
 def _matmul(step: Operation, seen: list[Array], constants: Stored) -> Array:
     filters = step.told(Filters)
     source = step.sources[0]
@@ -276,16 +268,55 @@ def _origins(made: int, tap: int, axis: int, window: Window, size: int) -> tuple
     return np.flatnonzero(comes), moved[comes] // window.stride[axis]
 
 
+def _view(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    """Take elements by their places in memory, as the loops say."""
+    how, source, result = step.told(View), step.sources[0], step.result
+    from_, to = np.array(how.source_first), np.array(how.result_first)
+    for each in how.dimensions:
+        turns = np.arange(each.size)
+        from_ = np.add.outer(from_, constants[each.places] if each.places else turns * each.source_step)
+        to = np.add.outer(to, turns * each.result_step)
+    made = np.full(prod(result.extents), np.float32(how.fill or 0.0))
+    made[to] = _flat(_real(seen[0], source), source)[from_]
+    return _unflat(made, result)
+
+
+def _flat(values: Array, operand: Operand) -> Array:
+    """Elements in the order in which they lie in memory."""
+    return (values.transpose(0, 3, 1, 2) if operand.layout == NCHW else values).reshape(-1)
+
+
+def _unflat(values: Array, operand: Operand) -> Array:
+    """The inverse."""
+    return _nhwc(values, operand) if operand.layout == NCHW else values.reshape(operand.extents)
+
+
+def _map(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    how = step.told(Map)
+    reals, codes = constants[how.reals].reshape(how.count, -1), seen[0].view(np.uint8)
+    return reals[np.arange(codes.shape[-1]) if how.count > 1 else 0, codes]
+
+
+def _softmax(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    how, codes = step.told(Powers), seen[0].astype(np.int64)
+    powers = constants[how.powers][codes.max(how.axis, keepdims=True) - codes].astype(np.float64)
+    return (powers / np.add.accumulate(powers, how.axis).take([-1], how.axis)).astype(np.float32)
+
+
 OPERATORS: dict[str, Callable[[Operation, list[Array], Stored], Array]] = {
     "convert": _convert,
     "add": partial(_elementwise, np.add),
     "multiply": partial(_elementwise, np.multiply),
+    "subtract": partial(_elementwise, np.subtract),
+    "divide": partial(_elementwise, np.divide),
+    "view": _view,
+    "map": _map,
+    "softmax": _softmax,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,
     "concat": _concat,
     "resize": _resize,
-    "depth_to_space": _depth_to_space,
     "matmul": _matmul,
     "conv_transpose": _conv_transpose,
 }

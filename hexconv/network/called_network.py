@@ -32,7 +32,7 @@ from hexconv.network.texts import MANIFEST, SOURCES, WEIGHTS, BuiltNetwork
 from hexconv.run.measurement import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
 
-OPERATORS = 13
+OPERATORS = 17
 """How many pointers `struct hexconv_operators` has."""
 POINTERS_OF_A_CONTEXT = 4
 """How many pointers the struct of a context has besides the contexts of its chains."""

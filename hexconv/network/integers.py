@@ -15,7 +15,7 @@ from math import frexp, prod
 import numpy as np
 
 from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
-from hexconv.network.program_steps import BLOCKS, Constants, Operand, Operation, Program, is_codes
+from hexconv.network.program_steps import BLOCKS, Constants, Map, Operand, Operation, Program, is_codes
 from hexconv.run.tensors import Array
 
 CODES = 256
@@ -425,10 +425,28 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     return np.array(numbers, np.int32).tobytes() + np.int64(constant).tobytes() + thresholds.astype(np.int32).tobytes()
 
 
+def _map(step: Operation, constants: Constants) -> bytes | None:
+    """The table of a function of one number, or multipliers of channels for one that is straight."""
+    [source], result, how = step.sources, step.result, step.told(Map)
+    if not is_codes(source) or not is_codes(result):
+        return None
+    reals = constants[how.reals].reshape(how.count, CODES)
+    codes = stored_as(reals, replace(result, extents=(1, 1, 1, CODES)))
+    if how.count == 1:
+        return table_form(codes[0], result)
+    ordered = np.arange(CODES) ^ turned_bit(source)
+    slopes = (reals[:, ordered[-1]].astype(np.float64) - reals[:, ordered[0]]) / (CODES - 1)
+    numbers = _numbers(np.ascontiguousarray(codes[:, ordered]), result)
+    return _scaled(CHANNELS, numbers, slopes / float(np.float32(result.scale)), source, result)
+
+
 MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
     "convert": _convert,
     "add": _of_two,
     "multiply": _of_two,
+    "subtract": _of_two,
+    "divide": _of_two,
+    "map": _map,
     "max_pool": _max_pool,
     "global_average_pool": _global_average_pool,
 }

@@ -11,10 +11,26 @@ from hexconv.model.contributed import DOMAIN
 from hexconv.model.geometry import sides, window
 from hexconv.model.graph import Node
 from hexconv.model.integer import dequantised_bias
+from hexconv.model.pointwise import ACTIVATIONS, SMOOTH, computed
 from hexconv.model.quantised import quantised_filter
 from hexconv.model.refused import Refused
 from hexconv.network.program import Reading, Table
-from hexconv.network.program_steps import NCHW, Along, Axis, Blocks, Filters, Operand, Resize, Window, extents_of
+from hexconv.network.program_steps import (
+    NCHW,
+    NHWC,
+    Along,
+    Axis,
+    Filters,
+    Map,
+    Operand,
+    Powers,
+    Resize,
+    View,
+    Window,
+    extents_of,
+    is_codes,
+)
+from hexconv.network.views import Placed, loops
 from hexconv.run.tensors import Array
 
 SPATIAL = {"rows": 1, "columns": 2}
@@ -89,14 +105,22 @@ PLACES = {4: (0, 3, 1, 2), 3: (0, 3, 2), 2: (0, 3)}
 
 
 def _quantize(reading: Reading, node: Node) -> None:
+    scale, zero_point = reading.scale_of(node.outputs[0], *_ends(node, 1), by=node)
+    source = reading.operand(node.inputs[0])
+    if (source.dtype, source.scale, source.zero_point) == (
+        reading.graph.type_of(node.outputs[0]).dtype,
+        scale,
+        zero_point,
+    ):
+        reading.meaning(node.inputs[0], node.outputs[0], 1.0, 0)
+        return
     result = reading.quantised(node.outputs[0], *_ends(node, 1), by=node)
     reading.add("convert", node, [reading.held(node.inputs[0])], result)
 
 
 def _dequantize(reading: Reading, node: Node) -> None:
     """Add no step: the result is the same codes, with the scale and zero point that say what they stand for."""
-    found = reading.scale_of(node.inputs[0], *_ends(node, 1), by=node)
-    reading.hold(node.outputs[0], reading.held(node.inputs[0]).meaning(*found))
+    reading.meaning(node.inputs[0], node.outputs[0], *reading.scale_of(node.inputs[0], *_ends(node, 1), by=node))
 
 
 def _clamp(reading: Reading, node: Node) -> None:
@@ -108,15 +132,207 @@ def _clamp(reading: Reading, node: Node) -> None:
 
 
 def _same(reading: Reading, node: Node) -> None:
-    reading.hold(node.outputs[0], reading.held(node.inputs[0]))
+    source = reading.operand(node.inputs[0])
+    reading.meaning(node.inputs[0], node.outputs[0], source.scale, source.zero_point)
 
 
 def _reshape(reading: Reading, node: Node) -> None:
-    """Reuse the same memory in another shape, converted first if its elements are not in the model's order."""
-    held, extents = reading.held(node.inputs[0]), extents_of(reading.shape(node.outputs[0]))
-    if extents != held.extents:
-        held = (held if held.is_flat else reading.convert(held, NCHW)).reshaped(extents)
-    reading.hold(node.outputs[0], held)
+    """Reuse the same memory in another shape, or copy elements to where the new shape has them."""
+    source, shape = reading.placed(node.inputs[0]), reading.shape(node.outputs[0])
+    if placed := source.reshaped(shape):
+        reading.place(node.outputs[0], placed)
+        return
+    for layout in (NHWC, NCHW):  # in which the old axes are parts of the new ones; in NCHW they all are
+        operand = source.operand
+        made = Operand(node.outputs[0], extents_of(shape), operand.dtype, layout)
+        if written := Placed.of(made, shape).reshaped(source.places.shape):
+            reading.copy(node.name, operand.as_numbers, made, View(loops(source, written), source.first))
+            reading.hold(node.outputs[0], made.meaning(operand.scale, operand.zero_point))
+            return
+
+
+def _transpose(reading: Reading, node: Node) -> None:
+    source = reading.placed(node.inputs[0])
+    axes = node.attributes.get("perm") or range(source.places.ndim)[::-1]
+    reading.place(node.outputs[0], source.moved(source.places.transpose(list(axes))))
+
+
+def _slice(reading: Reading, node: Node) -> None:
+    source = reading.placed(node.inputs[0])
+    starts, ends = (_numbers(reading, node, at, name) for at, name in ((1, "starts"), (2, "ends")))
+    axes = _numbers(reading, node, 3, "axes") or list(range(len(starts)))
+    cut = [slice(None)] * source.places.ndim
+    for start, end, axis, step in zip(
+        starts, ends, axes, _numbers(reading, node, 4, "") or [1] * len(starts), strict=True
+    ):
+        size = source.places.shape[axis]
+        first = max(start + size, 0) if start < 0 else start
+        last = end + size if end < 0 else end
+        cut[axis] = slice(first, None if step < 0 and last < 0 else max(last, 0), step)
+    reading.place(node.outputs[0], source.moved(source.places[tuple(cut)]))
+
+
+def _numbers(reading: Reading, node: Node, at: int, attribute: str) -> list[int]:
+    """Read whole numbers: a constant input, or an attribute in old models; empty where there is neither.
+
+    Raises:
+        Refused: the input is no constant.
+    """
+    name = node.input(at)
+    if not name:
+        return [int(value) for value in node.attributes.get(attribute, ())]
+    if not reading.graph.is_constant(name):
+        raise Refused(f"its input {name} depends on the model's input")
+    return [int(value) for value in reading.graph.value(name).reshape(-1)]
+
+
+def _split(reading: Reading, node: Node) -> None:
+    source, axis = reading.placed(node.inputs[0]), int(node.attributes.get("axis", 0))
+    first = 0
+    for name in node.outputs:
+        if not name:
+            raise Refused("one of its outputs has no name")
+        size = reading.shape(name)[axis]
+        cut = [slice(None)] * source.places.ndim
+        cut[axis] = slice(first, first + size)
+        reading.place(name, source.moved(source.places[tuple(cut)]))
+        first += size
+
+
+def _gather(reading: Reading, node: Node) -> None:
+    """Copy slices along an axis by constant indices; neighbours in even steps are taken together."""
+    source, axis = reading.placed(node.inputs[0]), int(node.attributes.get("axis", 0))
+    name = node.input(1)
+    if not reading.graph.is_constant(name):
+        raise Refused(f"its indices {name} depend on the model's input")
+    indices = reading.graph.value(name)
+    axis = axis % source.places.ndim
+    size, stride = source.places.shape[axis], source.places.strides[axis]
+    whole = indices.astype(np.int64).reshape(-1)
+    if whole.size == 0 or whole.min() < -size or whole.max() >= size:
+        raise Refused(f"its indices lie outside of {size} elements")
+    whole = np.where(whole < 0, whole + size, whole)
+    shape = reading.shape(node.outputs[0])
+    operand = source.operand
+    made = Operand(node.outputs[0], extents_of(shape), operand.dtype)
+    flat = (*source.places.shape[:axis], whole.size, *source.places.shape[axis + 1 :])
+    written = Placed.of(made, shape).reshaped(flat)
+    if written is None:
+        raise Refused(f"its indices have the shape {list(indices.shape)}; it takes one axis of them here")
+    along = np.lib.stride_tricks.as_strided(
+        source.places, flat, [0 if at == axis else step for at, step in enumerate(source.places.strides)]
+    )
+    table = {axis: reading.constant(f"{node.name}:places", (whole * stride).astype(np.int32))}
+    how = View(loops(source.moved(along), written, table), source.first)
+    reading.copy(node.name, operand.as_numbers, made, how)
+    reading.hold(node.outputs[0], made.meaning(operand.scale, operand.zero_point))
+
+
+def _pad(reading: Reading, node: Node) -> None:
+    if node.attributes.get("mode", b"constant") != b"constant":
+        raise Refused(f"its mode is {node.attributes['mode'].decode(errors='replace')}; it pads with a constant here")
+    source = reading.placed(node.inputs[0])
+    counts, rank = _numbers(reading, node, 1, "pads"), source.places.ndim
+    axes = [axis % rank for axis in _numbers(reading, node, 3, "") or range(rank)]
+    before = dict(zip(axes, counts, strict=False))
+    if min(counts, default=0) < 0:
+        raise Refused("it takes elements off; export it with padding of at least 0")
+    value = node.input(2)
+    if value and not reading.graph.is_constant(value):
+        raise Refused(f"its value {value} depends on the model's input")
+    fill = float(reading.graph.value(value).reshape(-1)[0]) if value else float(node.attributes.get("value", 0.0))
+    result = reading.result(node.outputs[0])
+    inside = tuple(slice(before.get(at, 0), before.get(at, 0) + size) for at, size in enumerate(source.places.shape))
+    written = Placed.of(result, reading.shape(node.outputs[0]))
+    written = written.moved(written.places[inside])
+    how = View(loops(source, written), source.first, written.first, fill)
+    reading.copy(node.name, source.operand, result, how)
+
+
+def _space_to_depth(reading: Reading, node: Node) -> None:
+    source, size = reading.placed(node.inputs[0]), int(node.attributes["blocksize"])
+    batch, channels, rows, columns = source.places.shape
+    parted = source.reshaped((batch, channels, rows // size, size, columns // size, size))
+    if parted is None:
+        raise Refused("its input has no axes of rows and columns")
+    moved = parted.places.transpose(0, 3, 5, 1, 2, 4)
+    _joined(reading, node, parted.moved(moved))
+
+
+def _depth_to_space(reading: Reading, node: Node) -> None:
+    source, size = reading.placed(node.inputs[0]), int(node.attributes["blocksize"])
+    batch, channels, rows, columns = source.places.shape
+    by_channels = node.attributes.get("mode", b"DCR") == b"CRD"
+    parts = (channels // size**2, size, size) if by_channels else (size, size, channels // size**2)
+    parted = source.reshaped((batch, *parts, rows, columns))
+    if parted is None:
+        raise Refused("its input has no axis of channels")
+    order = (0, 1, 4, 2, 5, 3) if by_channels else (0, 3, 4, 1, 5, 2)
+    _joined(reading, node, parted.moved(parted.places.transpose(order)))
+
+
+def _joined(reading: Reading, node: Node, source: Placed) -> None:
+    """Copy elements to the result, whose axes are joined of the source's."""
+    result = reading.result(node.outputs[0])
+    written = Placed.of(result, reading.shape(node.outputs[0])).reshaped(source.places.shape)
+    if written is None:
+        raise Refused(f"its result of NHWC {list(result.extents)} has no such axes")
+    reading.copy(node.name, source.operand, result, View(loops(source, written), source.first))
+
+
+def _function(reading: Reading, node: Node) -> None:
+    """Look up a function of one number, of each code that there is."""
+    source = reading.held(node.inputs[0])
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    source = reading.dense(source)
+    codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
+    reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
+    made = computed(reading.graph, node, {node.inputs[0]: reals.astype(np.float32).astype(np.float64)})
+    values = made[node.outputs[0]].astype(np.float32)
+    if values.size != 256:
+        raise Refused("its other inputs are not single numbers; it is a function of one number here")
+    name = reading.constant(f"{node.name}:function", values.reshape(1, 256))
+    reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, 1))
+
+
+def _normalised(reading: Reading, node: Node) -> None:
+    """Look up a BatchNormalization, for each channel of each code that there is."""
+    source = reading.dense(reading.held(node.inputs[0]))
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    if not all(reading.graph.is_constant(name) for name in node.inputs[1:5]):
+        raise Refused("its scale, bias, mean or variance depend on the model's input")
+    scale, bias, mean, variance = (reading.graph.value(name).astype(np.float64) for name in node.inputs[1:5])
+    factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
+    codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
+    reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
+    values = ((reals - mean[:, None]) * factor[:, None] + bias[:, None]).astype(np.float32)
+    if values.shape != (source.extents[3], 256):
+        raise Refused(f"it has {len(mean)} means for {source.extents[3]} channels")
+    name = reading.constant(f"{node.name}:function", values)
+    reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, len(values)))
+
+
+def _softmax(reading: Reading, node: Node) -> None:
+    rank = len(reading.shape(node.outputs[0]))
+    source = reading.dense(reading.held(node.inputs[0]))
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    if rank not in PLACES:
+        raise Refused(f"its input has {rank} axes; it takes tensors of 2 to 4 axes here")
+    axis = int(node.attributes.get("axis", -1)) % rank
+    apart = np.arange(256, dtype=np.float64) * np.float64(np.float32(source.scale))
+    name = reading.constant(f"{node.name}:powers", np.exp(-apart).astype(np.float32))
+    reading.add("softmax", node, [source], reading.result(node.outputs[0]), Powers(name, PLACES[rank][axis]))
+
+
+def _reduce_mean(reading: Reading, node: Node) -> None:
+    shape = reading.shape(node.inputs[0])
+    axes = sorted(axis % len(shape) for axis in _numbers(reading, node, 1, "axes") or range(len(shape)))
+    if len(shape) != 4 or axes != [2, 3]:
+        raise Refused(f"it averages axes {axes} of {len(shape)}; it averages rows and columns of NCHW here")
+    reading.add("global_average_pool", node, [reading.source(node.inputs[0])], reading.result(node.outputs[0]))
 
 
 def _elementwise(operator: str) -> Callable[[Reading, Node], None]:
@@ -216,15 +432,26 @@ def _along(reading: Reading, node: Node) -> Along:
     return Along(PLACES[rank][axis % rank])
 
 
-def _depth_to_space(reading: Reading, node: Node) -> None:
-    blocks = Blocks(int(node.attributes["blocksize"]), node.attributes.get("mode", b"DCR") == b"CRD")
-    source = reading.source(node.inputs[0])
-    reading.add("depth_to_space", node, [source], reading.result(node.outputs[0]), blocks)
-
-
 def _resize(reading: Reading, node: Node) -> None:
     source, result = reading.source(node.inputs[0]), reading.result(node.outputs[0])
-    reading.add("resize", node, [source], result, resize_of(reading, node, source, result))
+    how = resize_of(reading, node, source, result)
+    parts = [reading.constants[axis.part] for axis in (how.rows, how.columns)]
+    if any(np.any(part) for part in parts) or source.layout != NHWC:
+        reading.add("resize", node, [source], result, how)
+        return
+    pitches = (source.extents[2] * source.extents[3], source.extents[3])
+    named = [
+        reading.constant(f"{axis.first}:places", reading.constants[axis.first] * pitch)
+        for axis, pitch in zip((how.rows, how.columns), pitches, strict=True)
+    ]
+    for axis in (how.rows, how.columns):
+        del reading.constants[axis.first], reading.constants[axis.part]
+    batch, rows, columns, channels = result.extents
+    along = np.lib.stride_tricks.as_strided  # all places of rows and columns come out of tables
+    read = Placed.of(source, (batch, channels, *source.extents[1:3]))
+    read = read.moved(along(read.places, (batch, channels, rows, columns), (read.places.strides[0], 1, 0, 0)))
+    written = Placed.of(result, (batch, channels, rows, columns))
+    reading.copy(node.name, source, result, View(loops(read, written, dict(zip((2, 3), named, strict=True)))))
 
 
 NO_BIAS = ("", "")
@@ -406,16 +633,28 @@ def _rows(source: Operand) -> Operand:
 
 
 def _conv_transpose(reading: Reading, node: Node) -> None:
-    if any(name in node.attributes for name in ("output_shape", "auto_pad")):
-        raise Refused("it sets output_shape or auto_pad; export it with pads")
     source = reading.source(node.inputs[0])
+    result = reading.result(node.outputs[0])
     how: Filters = of_conv_transpose(reading, node, source)
     strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
     padding = tuple(node.attributes.get("pads", (0, 0, 0, 0)))
+    if "output_shape" in node.attributes or node.attributes.get("auto_pad", b"NOTSET") in (
+        b"SAME_UPPER",
+        b"SAME_LOWER",
+    ):
+        more = node.attributes.get("output_padding", [0, 0])
+        sides = zip(source.extents[1:3], result.extents[1:3], how.shape[1:3], strides, dilations, more, strict=True)
+        over = [
+            max(stride * (size - 1) + added + (taps - 1) * apart + 1 - made, 0)
+            for size, made, taps, stride, apart, added in sides
+        ]
+        is_upper = node.attributes.get("auto_pad") == b"SAME_UPPER"
+        first = [each // 2 if is_upper else each - each // 2 for each in over]
+        padding = (*first, *(each - begin for each, begin in zip(over, first, strict=True)))
     if len(padding) != 4 or min(padding) < 0:
         raise Refused(f"its padding is {list(padding)}; it takes four numbers of at least 0")
     slides = Window(how.shape[1:3], tuple(strides), tuple(dilations), padding)
-    reading.add("conv_transpose", node, [source], reading.result(node.outputs[0]), how, slides)
+    reading.add("conv_transpose", node, [source], result, how, slides)
 
 
 def _ends(node: Node, at: int) -> Ends:
@@ -433,7 +672,10 @@ def _check_channels(node: Node) -> None:
         raise Refused("it sets channels_last; export it in NCHW")
 
 
+FUNCTIONS = (*ACTIVATIONS, *SMOOTH, "Abs", "Ceil", "Floor", "Neg", "Reciprocal", "Round", "Pow", "Max", "Min")
+"""Operators that are a function of one number where their other inputs are single constants."""
 TABLE: Table = {
+    **dict.fromkeys(FUNCTIONS, _function),
     "QuantizeLinear": _quantize,
     "DequantizeLinear": _dequantize,
     "Relu": _clamp,
@@ -446,6 +688,18 @@ TABLE: Table = {
     "Unsqueeze": _reshape,
     "Add": _elementwise("add"),
     "Mul": _elementwise("multiply"),
+    "Sub": _elementwise("subtract"),
+    "Div": _elementwise("divide"),
+    "Sum": _elementwise("add"),
+    "Transpose": _transpose,
+    "Slice": _slice,
+    "Split": _split,
+    "Gather": _gather,
+    "Pad": _pad,
+    "SpaceToDepth": _space_to_depth,
+    "BatchNormalization": _normalised,
+    "Softmax": _softmax,
+    "ReduceMean": _reduce_mean,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global_average_pool,

@@ -22,6 +22,7 @@ from hexconv.model.refused import Refused
 from hexconv.network.program_steps import (
     BLOCKS,
     INPUT,
+    NCHW,
     NHWC,
     OTHER,
     Call,
@@ -32,11 +33,16 @@ from hexconv.network.program_steps import (
     Port,
     Program,
     Step,
+    View,
     extents_of,
     is_codes,
 )
+from hexconv.network.views import Placed, loops
 from hexconv.run.tensors import Array, Tensors
 from hexconv.spec import Case
+
+MOST_LOOPS = 8
+"""Of a view, as hexconv_operators.c has them."""
 
 
 class Held:
@@ -52,13 +58,16 @@ class Held:
         self.steps: list[Step] = []
         self.constants: dict[str, Array] = {}
         self._held: dict[str, Operand] = {}
+        self._moving: dict[str, Placed] = {}
 
-    def held(self, tensor: str) -> Operand:
-        """Look up the operand in which a tensor of the model lies.
+    def held(self, tensor: str, layout: str = NHWC) -> Operand:
+        """Look up the operand in which a tensor of the model lies; one that only moved so far is copied to a layout.
 
         Raises:
             Refused: the tensor is a constant, which may not stand here, or it is unknown.
         """
+        if tensor not in self._held and tensor in self._moving:
+            self._held[tensor] = self._copied(tensor, self._moving[tensor], layout)
         if tensor not in self._held:
             raise Refused(
                 f"{tensor}, which it reads, is {'a constant' if self.graph.is_constant(tensor) else 'unknown'}"
@@ -68,6 +77,57 @@ class Held:
     def hold(self, tensor: str, operand: Operand) -> None:
         """Note the operand in which a tensor of the model lies."""
         self._held[tensor] = operand
+
+    def placed(self, tensor: str) -> Placed:
+        """Look up where the elements of a tensor of the model lie; errors are those of `held`."""
+        if tensor in self._held or tensor not in self._moving:
+            held = self.held(tensor)
+            return Placed.of(self.convert(held, NCHW) if held.layout == BLOCKS else held, self.shape(tensor))
+        return self._moving[tensor]
+
+    def operand(self, tensor: str) -> Operand:
+        """Look up what the elements of a tensor of the model stand for; errors are those of `held`."""
+        is_moving = tensor not in self._held and tensor in self._moving
+        return self._moving[tensor].operand if is_moving else self.held(tensor)
+
+    def place(self, tensor: str, placed: Placed) -> None:
+        """Note where the elements of a tensor of the model lie; a step copies them once something reads them."""
+        if operand := placed.as_it_lies:
+            self._held[tensor] = operand
+        else:
+            self._moving[tensor] = placed
+
+    def meaning(self, tensor: str, made: str, scale: float, zero_point: int) -> None:
+        """Note that a tensor has the elements of another one, as codes of this scale and zero point."""
+        if tensor in self._held or tensor not in self._moving:
+            self.hold(made, self.held(tensor).meaning(scale, zero_point))
+        else:
+            moving = self._moving[tensor]
+            self._moving[made] = replace(moving, operand=moving.operand.meaning(scale, zero_point))
+
+    def _copied(self, tensor: str, placed: Placed, layout: str) -> Operand:
+        """Add the step that copies a tensor to a layout; a copy that was made before is reused."""
+        source, shape = placed.operand, placed.places.shape
+        made = Operand(f"{tensor} copied", extents_of(shape), source.dtype, layout)
+        how = View(loops(placed, Placed.of(made, shape)), placed.first)
+        for step in self.steps:
+            is_copy = isinstance(step, Operation) and step.how == (how,) and step.sources[0].buffer == source.buffer
+            if is_copy and (step.result.extents, step.result.layout) == (made.extents, layout):
+                made = step.result
+                break
+        else:
+            self.copy(tensor, source.as_numbers, made, how)
+        return replace(made, scale=source.scale, zero_point=source.zero_point)
+
+    def copy(self, node: str, source: Operand, result: Operand, how: View) -> None:
+        """Add a step that copies elements.
+
+        Raises:
+            Refused: it takes more loops than a step has.
+        """
+        if len(how.dimensions) > MOST_LOOPS:
+            raise Refused(f"it moves elements in {len(how.dimensions)} loops; {MOST_LOOPS} are the most here")
+        self.steps.append(Operation("view", node, (source,), result, (how,)))
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Return the shape of a tensor of the model.
@@ -140,6 +200,7 @@ class Held:
             replace(step, sources=tuple(map(moved, step.sources)), result=moved(step.result)) for step in self.steps
         ]
         self._held = {name: moved(operand) for name, operand in self._held.items()}
+        self._moving = {name: replace(each, operand=moved(each.operand)) for name, each in self._moving.items()}
 
 
 @dataclass(frozen=True)
@@ -314,13 +375,13 @@ class Reading(Held):
 
     def _read(self, node: Node, table: "Table") -> None:
         """Read one node with the function that the table has for it; the caller computes what that refuses."""
-        folded, held, made = set(self._folded), dict(self._held), len(self.steps)
+        folded, held, moving, made = set(self._folded), dict(self._held), dict(self._moving), len(self.steps)
         try:
             if node.op not in table:
                 raise Refused
             table[node.op](self, node)
         except Refused as refusal:
-            self._folded, self._held = folded, held
+            self._folded, self._held, self._moving = folded, held, moving
             del self.steps[made:]
             self._leave_node(node, str(refusal))
 
@@ -387,7 +448,7 @@ class Reading(Held):
 
     def _given_back(self, name: str) -> Port:
         """The port of an output: its step writes the caller's memory, or a conversion does if the layout differs."""
-        port, held = self._port(name, f"output:{name}"), self.held(name)
+        port, held = self._port(name, f"output:{name}"), self.held(name, NCHW)
         made = [step for step in self.steps if step.result.buffer == held.buffer and isinstance(step, Operation)]
         same = (held.dtype, held.extents, held.is_flat) == (port.operand.dtype, port.operand.extents, True)
         is_taken = held.buffer in self._given  # by another output
@@ -403,15 +464,16 @@ class Reading(Held):
 def simplified(program: Program) -> Program:
     """Keep tensors in bytes while they move, and drop conversions that change nothing.
 
-    before:  depth_to_space(codes) -> floats, convert to NCHW -> floats
-     after:  depth_to_space(codes) -> codes, convert to NCHW -> codes, convert -> floats
+    before:  view(codes) -> floats, convert to NCHW -> floats
+     after:  view(codes) -> codes, convert to NCHW -> codes, convert -> floats
     """
     steps = _parted(_in_codes(program.steps, program.outside))
     return replace(program, steps=_without_idle(steps, program.outside))
 
 
-MOVES = ("depth_to_space",)
-"""Operators whose results are elements of their one source, each as it is."""
+def _moves(step: Operation) -> bool:
+    """Whether all elements of a result are elements of the one source, each as it is."""
+    return step.operator == "view" and step.told(View).fill is None
 
 
 def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
@@ -429,7 +491,7 @@ def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
             continue
         source, result = step.sources[0], step.result
         is_free = (result.low, result.high) == (-inf, inf) and result.buffer not in outside
-        if isinstance(step, Operation) and step.operator in MOVES and result.is_float and is_free and is_codes(source):
+        if isinstance(step, Operation) and _moves(step) and result.is_float and is_free and is_codes(source):
             codes[result.buffer] = source
             step = replace(step, result=seen(result))
         made.append(step)

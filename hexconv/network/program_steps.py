@@ -183,19 +183,6 @@ class Resize:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """How DepthToSpace turns channels into pixels.
-
-    Attributes:
-        size: the rows and columns of pixels that one pixel becomes.
-        channels_first: whether the pixels of a channel lie side by side in depth (CRD), or channels (DCR).
-    """
-
-    size: int
-    channels_first: bool
-
-
-@dataclass(frozen=True)
 class Along:
     """The axis along which tensors are concatenated, 0 to 3 for N, H, W, C."""
 
@@ -227,8 +214,68 @@ class Other:
     reason: str = ""
 
 
-How = Window | Filters | Resize | Blocks | Along | Other
-Kind = TypeVar("Kind", Window, Filters, Resize, Blocks, Along, Other)
+@dataclass(frozen=True)
+class Dimension:
+    """A loop over elements of a source and of a result, in steps of elements as they lie in memory.
+
+    Attributes:
+        size: how many turns it has.
+        source_step: how far the source's element is from that of the turn before.
+        result_step: the same of the result.
+        places: the name of a constant with the source's elements, int32, in place of steps; empty if there is none.
+    """
+
+    size: int
+    source_step: int
+    result_step: int
+    places: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """Which element of a source each element of a result is.
+
+    Attributes:
+        dimensions: loops, the last one innermost.
+        source_first: the source's element of the first turn of all loops.
+        result_first: the same of the result.
+        fill: the real number of the elements that no turn writes; None if there are none.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    source_first: int = 0
+    result_first: int = 0
+    fill: float | None = None
+
+
+@dataclass(frozen=True)
+class Map:
+    """A function of one number.
+
+    Attributes:
+        reals: the name of the constant with what it is of each code, by its byte: float32 [count, 256].
+        count: 1, or how many channels there are.
+    """
+
+    reals: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Powers:
+    """A softmax.
+
+    Attributes:
+        powers: the name of the constant with e to what 0 to 255 codes stand for, taken off: float32.
+        axis: its axis, 0 to 3 for N, H, W, C.
+    """
+
+    powers: str
+    axis: int
+
+
+How = Window | Filters | Resize | Along | View | Map | Powers | Other
+Kind = TypeVar("Kind", Window, Filters, Resize, Along, View, Map, Powers, Other)
 
 
 @dataclass(frozen=True)

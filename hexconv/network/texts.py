@@ -16,17 +16,19 @@ from hexconv.network.program_steps import (
     OTHER,
     Along,
     Axis,
-    Blocks,
     Call,
     Filters,
     How,
+    Map,
     Operand,
     Operation,
     Other,
     Port,
+    Powers,
     Program,
     Resize,
     Step,
+    View,
     Window,
     moved_bytes,
 )
@@ -204,7 +206,7 @@ def _fields(operand: Operand, places: Mapping[str, Code]) -> Code:
     """Return the fields of a `struct hexconv_tensor`, in its order."""
     layout, dtype = (Code("HEXCONV_{}").format(word.upper()) for word in (operand.layout, operand.dtype))
     low, high, scale = map(c_float, (operand.low, operand.high, operand.scale))
-    integers = places[operand.integers] if operand.integers else Code("NULL")
+    integers = _place_of(operand.integers, places)
     return _listed(
         places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high, integers
     )
@@ -220,14 +222,31 @@ def _how(how: How, places: Mapping[str, Code]) -> Code:
         return _listed(how.number)
     if isinstance(how, Along):
         return _listed(how.axis)
-    if isinstance(how, Blocks):
-        return _listed(how.size, int(how.channels_first))
     if isinstance(how, Window):
         sizes = (*how.kernel, *how.stride, *how.dilation, *how.padding, int(how.counts_padding))
         return Code("WINDOW({})").format(_listed(*sizes))
+    if isinstance(how, View):
+        return _view(how, places)
+    if isinstance(how, Map):
+        return _listed(places[how.reals], how.count)
+    if isinstance(how, Powers):
+        return _listed(places[how.powers], how.axis)
     if isinstance(how, Resize):
         return Code("RESIZE({}, {})").format(_axis(how.rows, places), _axis(how.columns, places))
     return _filters(how, places)
+
+
+def _view(how: View, places: Mapping[str, Code]) -> Code:
+    loops = [
+        Code("{{{}}}").format(_listed(each.size, each.source_step, each.result_step, _place_of(each.places, places)))
+        for each in how.dimensions
+    ]
+    rest = _listed(len(loops), how.source_first, how.result_first, int(how.fill is not None), c_float(how.fill or 0.0))
+    return Code("VIEW(LOOPS({}), {})").format(Code(", ").join(loops), rest)
+
+
+def _place_of(name: str, places: Mapping[str, Code]) -> Code:
+    return places[name] if name else Code("NULL")
 
 
 def _axis(axis: Axis, places: Mapping[str, Code]) -> Code:
@@ -235,7 +254,7 @@ def _axis(axis: Axis, places: Mapping[str, Code]) -> Code:
 
 
 def _filters(how: Filters, places: Mapping[str, Code]) -> Code:
-    biases = (places[name] if name else "NULL" for name in (how.sums_bias, how.real_bias))
+    biases = (_place_of(name, places) for name in (how.sums_bias, how.real_bias))
     elements, dtype = places[how.elements], Code("HEXCONV_{}").format(how.dtype.upper())
     fields = _listed(elements, dtype, *how.shape, how.groups, places[how.scales], how.scale_count, *biases)
     return Code("FILTERS({})").format(fields)

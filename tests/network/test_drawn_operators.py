@@ -226,3 +226,87 @@ def assert_rounded(codes: np.ndarray, real: np.ndarray, net: Drawn, near: float)
     ends = np.iinfo(net.dtype_of_codes)
     steps = np.clip(real.astype(np.float64) / net.made_ends[0] + net.made_ends[1], ends.min, ends.max)
     assert np.max(np.abs(codes - steps)) <= 0.5 + near
+
+
+def moved(net: Drawn, how: str, read: str, shape: list[int]) -> tuple[str, list[int]]:
+    """Move the elements of a tensor of four axes; the result and its shape."""
+    random = net.random
+    axis = int(random.integers(0, 4))
+    if how == "Transpose":
+        order = random.permutation(4).tolist()
+        return net.node("Transpose", [read], perm=order), [shape[at] for at in order]
+    if how == "Slice":
+        step = int(random.choice([-2, -1, 1, 2]))
+        start = int(random.integers(0, shape[axis]))
+        ends = [9999] if step > 0 else [-9999]
+        given_sizes = [net.constant([value], "int64") for value in (start, ends[0], axis, step)]
+        return net.node("Slice", [read, *given_sizes]), cut(shape, axis, len(range(shape[axis])[start::step]))
+    if how == "Split":
+        part = int(random.integers(1, shape[axis])) if shape[axis] > 1 else 1
+        sizes = [part, shape[axis] - part] if shape[axis] > 1 else [1]
+        first = net.node("Split", [read, net.constant(sizes, "int64")], outputs=len(sizes), axis=axis)
+        return first + ("1" if len(sizes) > 1 else ""), cut(shape, axis, sizes[-1])
+    if how == "Gather":
+        indices = random.integers(-shape[axis], shape[axis], int(random.integers(1, 9)))
+        return net.node("Gather", [read, net.constant(indices, "int64")], axis=axis), cut(shape, axis, len(indices))
+    if how == "Pad":
+        pads = random.integers(0, 3, 8)
+        made = net.node("Pad", [read, net.constant(pads, "int64"), net.constant(0.25, "float32")])
+        return made, [size + int(pads[at] + pads[4 + at]) for at, size in enumerate(shape)]
+    if how == "shuffle":
+        parts = [shape[0], 1, *shape[1:]] if shape[1] % 3 else [shape[0], 3, shape[1] // 3, *shape[2:]]
+        apart = net.node("Reshape", [read, net.constant(parts, "int64")])
+        turned = net.node("Transpose", [apart], perm=[0, 2, 1, 3, 4])
+        return net.node("Reshape", [turned, net.constant(shape, "int64")]), shape
+    if shape[2] % 2 or shape[3] % 2:
+        return read, shape
+    made = [shape[0], shape[1] * 4, shape[2] // 2, shape[3] // 2]
+    return net.node("SpaceToDepth", [read], blocksize=2), made
+
+
+def cut(shape: list[int], axis: int, size: int) -> list[int]:
+    return [*shape[:axis], size, *shape[axis + 1 :]]
+
+
+MOVES = ("Transpose", "Slice", "Split", "Gather", "Pad", "shuffle", "SpaceToDepth")
+
+
+@LOWERED
+@given(SEEDS, DTYPES, st.lists(st.tuples(st.sampled_from(MOVES), st.booleans()), min_size=1, max_size=4))
+def test_elements_that_move_are_where_onnx_says(seed: int, dtype: str, hows: list[tuple[str, bool]]) -> None:
+    """One move after the other, with quantisers of one scale or of others between them."""
+    net = Drawn(seed, dtype)
+    at, shape = net.image(), list(IMAGE)
+    for how, is_quantised in hows:
+        at, shape = moved(net, how, at, shape)
+        at = net.again(at) if is_quantised else at
+    compare(net, *net.ended(net.node("Identity", [at])))
+
+
+UNARY = {
+    "Sigmoid": {},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.4},
+    "Tanh": {},
+    "LeakyRelu": {"alpha": 0.1},
+    "Softplus": {},
+    "Exp": {},
+    "Abs": {},
+}
+
+
+@LOWERED
+@given(SEEDS, DTYPES, st.sampled_from([*UNARY, "BatchNormalization", "Softmax", "Sub", "Div", "ReduceMean"]))
+def test_functions_of_numbers_mean_what_onnx_says(seed: int, dtype: str, op: str) -> None:
+    net = Drawn(seed, dtype)
+    if op in UNARY:
+        made = net.node(op, [net.image()], **UNARY[op])
+    elif op == "BatchNormalization":
+        given_vectors = [net.random.uniform(0.5, 2, CHANNELS) for _ in range(4)]
+        made = net.node(op, [net.image(), *(net.constant(vector, "float32") for vector in given_vectors)])
+    elif op == "ReduceMean":
+        made = net.node(op, [net.image(), net.constant([2, 3], "int64")], keepdims=int(net.random.integers(0, 2)))
+    elif op == "Softmax":
+        made = net.node(op, [net.image()], axis=int(net.random.integers(-4, 4)))
+    else:
+        made = net.node(op, [net.image(), net.constant(net.random.uniform(0.5, 2, (CHANNELS, 1, 1)), "float32")])
+    compare(net, *net.ended(made))

@@ -297,6 +297,22 @@ static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
     return left == 1 ? plain()->multiply(NULL, one, other, result) : left;
 }
 
+static int subtract(void *user, Tensor one, Tensor other, Tensor result) {
+    const int left = of_two(user, one, other, result);
+    return left == 1 ? plain()->subtract(NULL, one, other, result) : left;
+}
+
+static int divide(void *user, Tensor one, Tensor other, Tensor result) {
+    const int left = of_two(user, one, other, result);
+    return left == 1 ? plain()->divide(NULL, one, other, result) : left;
+}
+
+static int map(void *user, Tensor source, const float *reals, int count, Tensor result) {
+    if (form_of(result) == HEXCONV_TABLE && are_alike(source, result)) return look_up_all(user, source, result);
+    if (form_of(result) == HEXCONV_CHANNELS && are_alike(source, result) && lies_in_nhwc(source)) return scale_all(user, source, NULL, result);
+    return plain()->map(NULL, source, reals, count, result);
+}
+
 /* Rows of pools: rows and columns of the source that lie under a window, and what to do with their largest code. */
 struct pooled {
     Tensor source, result;
@@ -715,7 +731,8 @@ struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *wor
     struct hexconv_operators operators = *plain();
     operators.user = (void *)(uintptr_t)workers;
     operators.convert = convert;
-    operators.add = add, operators.multiply = multiply;
+    operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
+    operators.map = map;
     operators.max_pool = max_pool, operators.global_average_pool = global_average_pool;
     return operators;
 }

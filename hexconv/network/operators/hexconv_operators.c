@@ -56,9 +56,16 @@ static int convert(void *user, Tensor source, Tensor result) {
     return 0;
 }
 
-enum binary { SUM, PRODUCT };
+enum binary { SUM, PRODUCT, DIFFERENCE, QUOTIENT };
 
-static inline float made_of(enum binary which, float one, float other) { return which == SUM ? one + other : one * other; }
+static inline float made_of(enum binary which, float one, float other) {
+    switch (which) {
+    case SUM: return one + other;
+    case PRODUCT: return one * other;
+    case DIFFERENCE: return one - other;
+    default: return one / other;
+    }
+}
 
 /* The same as `binary` for tensors of bytes: what codes stand for is looked up. */
 static void binary_of_bytes(Tensor one, Tensor other, Tensor result, enum binary which) {
@@ -103,6 +110,16 @@ static int add(void *user, Tensor one, Tensor other, Tensor result) {
 static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
     (void)user;
     return binary(one, other, result, PRODUCT);
+}
+
+static int subtract(void *user, Tensor one, Tensor other, Tensor result) {
+    (void)user;
+    return binary(one, other, result, DIFFERENCE);
+}
+
+static int divide(void *user, Tensor one, Tensor other, Tensor result) {
+    (void)user;
+    return binary(one, other, result, QUOTIENT);
 }
 
 static int is_inside(Tensor tensor, int y, int x) { return y >= 0 && y < tensor->h && x >= 0 && x < tensor->w; }
@@ -239,30 +256,98 @@ static int resize(void *user, Tensor source, const struct hexconv_resize *how, T
     return 0;
 }
 
-/* The channel of the source that goes to a channel of the result, in one of the pixels of a square. */
-static int channel_of(int c, int pixel, int pixels, int channels_first, int channels) {
-    return channels_first ? c * pixels + pixel : pixel * channels + c;
+enum { MOST_LOOPS = 8 };
+
+/* Where a loop of a view has the source's element of one of its turns. */
+static inline ptrdiff_t place_of(const struct hexconv_dimension *loop, int turn) {
+    return loop->places != NULL ? loop->places[turn] : (ptrdiff_t)turn * loop->source_step;
 }
 
-static int depth_to_space(void *user, Tensor source, int size, int channels_first, Tensor result) {
-    const int looks_up = is_looked_up(source, result);
+/* The innermost loop of a view. */
+static void view_row(Tensor source, ptrdiff_t from, const struct hexconv_dimension *loop, Tensor result, ptrdiff_t to, const union table *table) {
+    for (int i = 0; i < loop->size; i++, to += loop->result_step) {
+        const size_t at = (size_t)(from + place_of(loop, i));
+        if (table == NULL) store(result, (size_t)to, real_at(source, at));
+        else if (has_bytes(result)) ((uint8_t *)result->data)[to] = table->codes[((const uint8_t *)source->data)[at]];
+        else ((float *)result->data)[to] = table->reals[((const uint8_t *)source->data)[at]];
+    }
+}
+
+static int view(void *user, Tensor source, const struct hexconv_view *how, Tensor result) {
+    static const struct hexconv_dimension once = {1, 0, 0, NULL};
+    const struct hexconv_dimension *const inner = how->count > 0 ? &how->dimensions[how->count - 1] : &once;
+    const int looks_up = is_looked_up(source, result), outer = how->count > 0 ? how->count - 1 : 0;
+    int turns[MOST_LOOPS] = {0};
     union table table;
     (void)user;
+    if (how->count > MOST_LOOPS) return 1;
     if (looks_up) fill(&table, source, result);
-    EACH_ROW(result, n, y, c) {
-        const int row = y / size, down = y % size;
-        for (int right = 0; right < size; right++) {
-            const int channel = channel_of(c, down * size + right, size * size, channels_first, result->c);
-            if (looks_up)
-                look_up(&table, source, run_at(source, n, row, 0, channel, 1), result, run_at(result, n, y, right, c, size), source->w);
-            else for (int x = 0; x < source->w; x++)
-                store(result, hexconv_offset(result, n, y, x * size + right, c), real_at(source, hexconv_offset(source, n, row, x, channel)));
+    if (how->fills) EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), how->fill);
+    for (;;) {
+        ptrdiff_t from = how->source_first, to = how->result_first;
+        for (int i = 0; i < outer; i++) {
+            from += place_of(&how->dimensions[i], turns[i]);
+            to += (ptrdiff_t)turns[i] * how->dimensions[i].result_step;
         }
+        view_row(source, from, inner, result, to, looks_up ? &table : NULL);
+        int at = outer - 1;
+        for (; at >= 0 && ++turns[at] == how->dimensions[at].size; at--) turns[at] = 0;
+        if (at < 0) return 0;
+    }
+}
+
+static int map(void *user, Tensor source, const float *reals, int count, Tensor result) {
+    (void)user;
+    if (!has_bytes(source)) return 1;
+    EACH(result, n, y, x, c) {
+        const uint8_t code = ((const uint8_t *)source->data)[hexconv_offset(source, n, y, x, c)];
+        store(result, hexconv_offset(result, n, y, x, c), reals[(count > 1 ? c : 0) * CODES + code]);
+    }
+    return 0;
+}
+
+/* The numbers from 0 on of codes along an axis, from a first element on. */
+static inline int number_at(Tensor source, size_t at) { return integer_at(source->data, source->dtype, at) + (source->dtype == HEXCONV_INT8 ? 128 : 0); }
+
+static int softmax(void *user, Tensor source, const float *powers, int axis, Tensor result) {
+    const int sizes[4] = {source->n, source->h, source->w, source->c}, count = sizes[axis];
+    struct hexconv_tensor lines = *source;
+    (void)user;
+    if (!has_bytes(source)) return 1;
+    if (axis == 0) lines.n = 1;
+    if (axis == 1) lines.h = 1;
+    if (axis == 2) lines.w = 1;
+    if (axis == 3) lines.c = 1;
+    EACH(&lines, n, y, x, c) {
+        int largest = 0;
+        double sum = 0;
+#define AT(tensor, i) hexconv_offset(tensor, axis == 0 ? i : n, axis == 1 ? i : y, axis == 2 ? i : x, axis == 3 ? i : c)
+        for (int i = 0; i < count; i++) {
+            const int code = number_at(source, AT(source, i));
+            if (code > largest) largest = code;
+        }
+        for (int i = 0; i < count; i++) sum += (double)powers[largest - number_at(source, AT(source, i))];
+        for (int i = 0; i < count; i++)
+            store(result, AT(result, i), (float)((double)powers[largest - number_at(source, AT(source, i))] / sum));
+#undef AT
     }
     return 0;
 }
 
 struct hexconv_operators hexconv_plain_operators(void) {
-    return (struct hexconv_operators){NULL,   convert, add,            multiply,       max_pool,              average_pool, global_average_pool,
-                                      concat, resize,  depth_to_space, hexconv_matmul, hexconv_conv_transpose, NULL};
+    return (struct hexconv_operators){.convert = convert,
+                                      .add = add,
+                                      .multiply = multiply,
+                                      .max_pool = max_pool,
+                                      .average_pool = average_pool,
+                                      .global_average_pool = global_average_pool,
+                                      .concat = concat,
+                                      .resize = resize,
+                                      .matmul = hexconv_matmul,
+                                      .conv_transpose = hexconv_conv_transpose,
+                                      .subtract = subtract,
+                                      .divide = divide,
+                                      .view = view,
+                                      .map = map,
+                                      .softmax = softmax};
 }

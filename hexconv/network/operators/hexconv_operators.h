@@ -66,6 +66,21 @@ struct hexconv_resize {
     const float *column_parts;
 };
 
+/* A loop over elements of a source and of a result: how far each is from the one before, in elements as they lie in memory. */
+struct hexconv_dimension {
+    int size, source_step, result_step;
+    const int32_t *places; /* the source's elements instead of steps; or NULL */
+};
+
+/* Which element of a source each element of a result is: loops, the last one innermost, from a first element on. */
+struct hexconv_view {
+    const struct hexconv_dimension *dimensions;
+    int count;
+    int source_first, result_first;
+    int fills;  /* whether the result has elements that are none of the source */
+    float fill; /* these */
+};
+
 struct hexconv_operators {
     void *user;
 
@@ -93,15 +108,25 @@ struct hexconv_operators {
     /* Nearest or bilinear: (1 - part) * element + part * next, columns first. */
     int (*resize)(void *user, const struct hexconv_tensor *source, const struct hexconv_resize *how, const struct hexconv_tensor *result);
 
-    /* Pixels out of channels: `size` rows and columns of pixels. Channel [row][column][channel] of the source, or with
-     * `channels_first` [channel][row][column]. */
-    int (*depth_to_space)(void *user, const struct hexconv_tensor *source, int size, int channels_first, const struct hexconv_tensor *result);
-
     /* Each row of the source by each output of the filters: MatMul, Gemm. */
     int (*matmul)(void *user, const struct hexconv_tensor *source, const struct hexconv_filters *filters, const struct hexconv_tensor *result);
 
     /* A transposed convolution: element [y][x] of the source goes to [y * row_stride + row * row_dilation - top] and so on. */
     int (*conv_transpose)(void *user, const struct hexconv_tensor *source, const struct hexconv_filters *filters, const struct hexconv_window *window, const struct hexconv_tensor *result);
+
+    /* one - other, and one / other; a size of 1 is repeated. */
+    int (*subtract)(void *user, const struct hexconv_tensor *one, const struct hexconv_tensor *other, const struct hexconv_tensor *result);
+    int (*divide)(void *user, const struct hexconv_tensor *one, const struct hexconv_tensor *other, const struct hexconv_tensor *result);
+
+    /* Elements of a source in another order, in any layouts: Transpose, Slice, Split, Pad, Gather, SpaceToDepth, DepthToSpace. */
+    int (*view)(void *user, const struct hexconv_tensor *source, const struct hexconv_view *how, const struct hexconv_tensor *result);
+
+    /* A function of one number: for codes of 8 bits, what it is of each, `count` times: once, or for each channel. */
+    int (*map)(void *user, const struct hexconv_tensor *source, const float *reals, int count, const struct hexconv_tensor *result);
+
+    /* Softmax along an axis, 0 to 3 for n, h, w, c, of codes of 8 bits: powers[i] is e to what i codes stand for, taken off. Powers are
+     * added up in float64, in order. */
+    int (*softmax)(void *user, const struct hexconv_tensor *source, const float *powers, int axis, const struct hexconv_tensor *result);
 
     /* A step that hexconv has no operator for: the header of the network lists them by number. */
     int (*other)(void *user, const struct hexconv_tensor *sources, int count, int number, const struct hexconv_tensor *result);
