@@ -15,14 +15,14 @@ from math import frexp, prod
 import numpy as np
 
 from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
-from hexconv.network.program_steps import BLOCKS, Constants, Map, Operand, Operation, Program, is_codes
+from hexconv.network.program_steps import BLOCKS, Constants, Map, Operand, Operation, Program, View, is_codes
 from hexconv.run.tensors import Array
 
 CODES = 256
 VECTOR_BYTES = 128
 HEADER_BYTES = 128
 """Of a form whose arrays begin at a vector."""
-TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN = range(1, 9)
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED = range(1, 11)
 """The numbers of `enum hexconv_form`."""
 FREE = 1 << 60
 """More than any sum of products."""
@@ -425,6 +425,38 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     return np.array(numbers, np.int32).tobytes() + np.int64(constant).tobytes() + thresholds.astype(np.int32).tobytes()
 
 
+def _codes_by_byte(source: Operand, result: Operand) -> Array:
+    """The code of a result for each code of a source, as bytes in their order."""
+    at, to = (_grid(operand, (1, 1, 1, CODES), name) for operand, name in ((source, "source"), (result, "result")))
+    convert = Operation("convert", "convert", (at,), to)
+    return _small(convert, (at,), to, [_every_byte(source).reshape(at.extents)]).reshape(-1).view(np.uint8)
+
+
+def _view(step: Operation, _: Constants) -> bytes | None:
+    [source], result, how = step.sources, step.result, step.told(View)
+    if not is_codes(source) or not is_codes(result):
+        return None
+    table = _codes_by_byte(source, result)
+    changes = not np.array_equal(table, np.arange(CODES))
+    moved = spread(1).tobytes() + gathered(1).tobytes()
+    if len(how.dimensions) > 1:
+        columns, rows = (each.size for each in how.dimensions[-2:])
+        parts = columns < VECTOR_BYTES <= rows and how.dimensions[-1].source_step == columns
+        count = columns if parts else min(rows, VECTOR_BYTES)
+        moved = spread(count).tobytes() + gathered(count).tobytes()
+    return _header(VIEW, int(changes)) + _laid(table).tobytes() + moved
+
+
+def _concat(step: Operation, _: Constants) -> bytes | None:
+    if not all(map(is_codes, (*step.sources, step.result))):
+        return None
+    form = _header(JOINED, len(step.sources))
+    for source in step.sources:
+        table = _codes_by_byte(source, step.result)
+        form += _header(int(not np.array_equal(table, np.arange(CODES)))) + _laid(table).tobytes()
+    return form
+
+
 def _map(step: Operation, constants: Constants) -> bytes | None:
     """The table of a function of one number, or multipliers of channels for one that is straight."""
     [source], result, how = step.sources, step.result, step.told(Map)
@@ -447,6 +479,8 @@ MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
     "subtract": _of_two,
     "divide": _of_two,
     "map": _map,
+    "view": _view,
+    "concat": _concat,
     "max_pool": _max_pool,
     "global_average_pool": _global_average_pool,
 }

@@ -4,13 +4,15 @@ Bytes beside a result are never written. What is computed in integers is proven 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.network.integers import form_of, gathered, spread
-from hexconv.network.program_steps import NCHW, NHWC, Extents, How, Operand, Operation, Window
+from hexconv.network.program_steps import NCHW, NHWC, Along, Extents, How, Operand, Operation, View, Window
+from hexconv.network.views import Placed, loops
 from reports.operators import Drawn, codes_of, run_operations
 from tests.draws import RUN
 
@@ -64,7 +66,7 @@ class Draw:
 
 def of_two(draw: Draw) -> Drawn:
     extents = draw.extents()
-    operator = str(draw.random.choice(["add", "multiply"]))
+    operator = str(draw.random.choice(["add", "add", "subtract", "multiply", "divide"]))
     sources = [draw.operand("one", extents), draw.operand("other", extents)]
     return draw.drawn(operator, sources, draw.result(extents))
 
@@ -142,7 +144,68 @@ def moved(draw: Draw) -> Drawn:
     return draw.drawn("convert", [one], result)
 
 
-KINDS = (of_two, of_gates, of_constants, pool("max_pool"), of_images, quantised, dequantised, requantised, moved)
+def viewed(draw: Draw) -> Drawn:
+    """Transposed, parted and cut axes; some places by a table, some elements filled."""
+    extents, random = draw.extents(), draw.random
+    source = draw.operand("one", extents, str(random.choice([NHWC, NCHW])))
+    shape = (extents[0], extents[3], *extents[1:3])
+    read = Placed.of(source, shape)
+    if draw.chance(0.5):
+        read = read.moved(read.places.transpose(random.permutation(4).tolist()))
+    if draw.chance(0.5):
+        axis = int(random.integers(4))
+        cuts = [slice(None)] * 4
+        cuts[axis] = slice(int(random.integers(read.places.shape[axis])), None, int(random.choice([1, 1, 2])))
+        read = read.moved(read.places[tuple(cuts)])
+    parts = next(part for part in (4, 3, 2, 1) if read.places.shape[1] % part == 0)
+    batch, channels, rows, columns = read.places.shape
+    parted = read.reshaped((batch, parts, channels // parts, rows, columns))
+    pads = random.integers(0, 3, 4) if draw.chance(0.3) else [0] * 4
+    padded = [size + 2 * int(pad) for size, pad in zip(read.places.shape, pads, strict=True)]
+    result = Operand(
+        "result", (padded[0], padded[2], padded[3], padded[1]), source.dtype, NHWC, source.scale, source.zero_point
+    )
+    written = Placed.of(result, tuple(padded))
+    inside = tuple(slice(int(pad), int(pad) + size) for pad, size in zip(pads, read.places.shape, strict=True))
+    written = written.moved(written.places[inside])
+    if parted and draw.chance(0.5) and (target := written.reshaped((batch, channels // parts, parts, rows, columns))):
+        read, written = parted.moved(parted.places.transpose(0, 2, 1, 3, 4)), target
+    if draw.chance(0.3):
+        result = replace(draw.result(result.extents), buffer="result")
+    constants, tables, at = {}, {}, int(random.integers(read.places.ndim))
+    if draw.chance(0.3):
+        turns = random.integers(0, read.places.shape[at], read.places.shape[at])
+        constants, tables = {"places": (turns * read.places.strides[at]).astype(np.int32)}, {at: "places"}
+    how = View(loops(read, written, tables), read.first, written.first, 0.25 if any(pads) else None)
+    made = draw.drawn("view", [source], result, how)
+    return Drawn(made.operation, made.arrays, constants, made.shift_bytes)
+
+
+def concatenated(draw: Draw) -> Drawn:
+    extents, axis = list(draw.extents()), int(draw.random.integers(4))
+    sources = []
+    for number in range(int(draw.random.integers(1, 5))):
+        extents[axis] = draw.below(80)
+        like = sources[0] if sources and draw.chance(0.5) else draw.operand("like", (1, 1, 1, 1))
+        sources.append(replace(like, buffer=f"source{number}", extents=tuple(extents)))
+    extents[axis] = sum(source.extents[axis] for source in sources)
+    result = replace(sources[0] if draw.chance(0.5) else draw.result((1, 1, 1, 1)), buffer="result")
+    return draw.drawn("concat", sources, replace(result, extents=tuple(extents)), Along(axis))
+
+
+KINDS = (
+    viewed,
+    concatenated,
+    of_two,
+    of_gates,
+    of_constants,
+    pool("max_pool"),
+    of_images,
+    quantised,
+    dequantised,
+    requantised,
+    moved,
+)
 
 
 @RUN

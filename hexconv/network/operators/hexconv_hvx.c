@@ -612,11 +612,14 @@ static void look_reals_up_part(const void *given, size_t first, size_t end) {
     }
 }
 
-/* Turn a matrix of bytes: element [row][column] of `rows` times `columns` goes to [column][row]. */
+/* Turn a matrix of bytes: element [row][column] of `rows` times `columns` goes to [column][row]. Rows of the source and of the
+ * result are a pitch apart, and `end` is where the result may be written to. */
 struct turned {
-    struct span from, to;
-    size_t rows, columns;
-    const struct hexconv_moved *form;
+    struct span from;
+    const uint8_t *first, *end;
+    uint8_t *to;
+    size_t rows, columns, pitch, result_pitch;
+    const uint8_t *apart, *together;
 };
 
 ALWAYS size_t power_above(size_t count) {
@@ -647,55 +650,64 @@ ALWAYS void deal(V *vectors, size_t count) {
 
 /* Some columns of up to a vector of rows become rows of the result. `end`: of what may be written. */
 ALWAYS void join_rows(const struct turned *work, size_t row, size_t count, size_t column, size_t wide, V *vectors, const uint8_t *end) {
-    const size_t power = power_above(count), pixels = VECTOR / power, whole = work->rows;
-    const uint8_t *from = work->from.begin + row * work->columns + column;
-    const V control = load(work->form->together);
-    for (size_t i = 0; i < count; i++, from += work->columns) vectors[i] = load_some(work->from, from, wide);
+    const size_t power = power_above(count), apart = work->result_pitch, pixels = apart == count ? VECTOR / power : 1;
+    const uint8_t *from = work->first + row * work->pitch + column;
+    const V control = load(work->together);
+    for (size_t i = 0; i < count; i++, from += work->pitch) vectors[i] = load_some(work->from, from, wide);
     for (size_t i = count; i < power; i++) vectors[i] = Q6_V_vzero();
     shuffle(vectors, power);
-    uint8_t *to = work->to.begin + column * whole + row;
-    for (size_t i = 0, left = wide; left > 0; i++, to += pixels * whole) {
+    uint8_t *to = work->to + column * apart + row;
+    for (size_t i = 0, left = wide; left > 0; i++, to += pixels * apart) {
         const size_t now = least_of(left, pixels), size = now * count;
-        const V vector = power == count ? vectors[i] : Q6_V_vrdelta_VV(vectors[i], control);
+        V vector = vectors[i * pixels * power / VECTOR];
+        if (pixels == 1) vector = Q6_V_vror_VR(vector, (int)(i * power % VECTOR));
+        else if (power != count) vector = Q6_V_vrdelta_VV(vector, control);
         if (size == VECTOR) put(to, vector);
-        else put_on(to, vector, size, end);
+        else if (row + count == work->rows && apart == work->rows) put_on(to, vector, size, end);
+        else put_some(to, vector, size);
         left -= now;
     }
+}
+
+ALWAYS void join_columns(const struct turned *work, size_t unit, V *vectors, const uint8_t *end) {
+    const size_t wide = least_of(work->columns, VECTOR), count = least_of(work->rows, VECTOR);
+    const size_t column = least_of(unit * VECTOR, work->columns - wide);
+    for (size_t row = 0; row < work->rows; row += VECTOR)
+        join_rows(work, least_of(row, work->rows - count), count, column, wide, vectors, end);
 }
 
 /* Units are vectors of columns, the last of which ends with the columns, where there are as many. */
 static void join_part(const void *given, size_t first, size_t end) {
     const struct turned *const work = given;
     V vectors[VECTOR];
-    const size_t wide = least_of(work->columns, VECTOR), count = least_of(work->rows, VECTOR);
-    const uint8_t *const stop = least_of(end * VECTOR, work->columns) * work->rows + work->to.begin;
-    for (size_t unit = first; unit < end; unit++) {
-        const size_t column = least_of(unit * VECTOR, work->columns - wide);
-        for (size_t row = 0; row < work->rows; row += VECTOR)
-            join_rows(work, least_of(row, work->rows - count), count, column, wide, vectors, stop);
-    }
+    const uint8_t *const stop = end * VECTOR < work->columns ? work->to + end * VECTOR * work->result_pitch : work->end;
+    for (size_t unit = first; unit < end; unit++) join_columns(work, unit, vectors, stop);
 }
 
-/* Rows of less than a vector are parted into columns, a vector of rows at once; the last one ends with the rows. */
-static void part_part(const void *given, size_t first, size_t end) {
-    const struct turned *const work = given;
+/* Rows of less than a vector that lie side by side are parted into columns, a vector of rows at once; the last one ends with the
+ * rows. */
+ALWAYS void part_rows(const struct turned *work, size_t unit, V *vectors) {
     const size_t count = work->columns, power = power_above(count), pixels = VECTOR / power;
-    const V control = load(work->form->apart);
-    V vectors[VECTOR];
-    for (size_t unit = first; unit < end; unit++) {
-        const size_t row = least_of(unit * VECTOR, work->rows - VECTOR);
-        const uint8_t *from = work->from.begin + row * count;
-        for (size_t i = 0; i < power; i++, from += pixels * count) {
-            const V vector = load_some(work->from, from, pixels * count);
-            vectors[i] = power == count ? vector : Q6_V_vdelta_VV(vector, control);
-        }
-        deal(vectors, power);
-        for (size_t i = 0; i < count; i++) put(work->to.begin + i * work->rows + row, vectors[i]);
+    const V control = load(work->apart);
+    const size_t row = least_of(unit * VECTOR, work->rows - VECTOR);
+    const uint8_t *from = work->first + row * count;
+    for (size_t i = 0; i < power; i++, from += pixels * count) {
+        const V vector = load_some(work->from, from, pixels * count);
+        vectors[i] = power == count ? vector : Q6_V_vdelta_VV(vector, control);
     }
+    deal(vectors, power);
+    for (size_t i = 0; i < count; i++) put(work->to + i * work->result_pitch + row, vectors[i]);
 }
 
-static int turn(void *user, struct turned *work) {
-    if (work->columns < VECTOR && work->rows >= VECTOR) return in_parts(user, part_part, work, vectors_of(work->rows), 1);
+static void part_part(const void *given, size_t first, size_t end) {
+    V vectors[VECTOR];
+    for (size_t unit = first; unit < end; unit++) part_rows(given, unit, vectors);
+}
+
+static int is_parted(const struct turned *work) { return work->columns < VECTOR && work->rows >= VECTOR && work->pitch == work->columns; }
+
+static int turn(void *user, const struct turned *work) {
+    if (is_parted(work)) return in_parts(user, part_part, work, vectors_of(work->rows), 1);
     return in_parts(user, join_part, work, vectors_of(work->columns), 1);
 }
 
@@ -705,11 +717,181 @@ static int move(void *user, Tensor source, Tensor result) {
     for (size_t n = 0; n < (size_t)source->n; n++) {
         uint8_t *const from = (uint8_t *)source->data + n * image, *const to = (uint8_t *)result->data + n * image;
         const int is_to_nchw = result->layout == HEXCONV_NCHW;
-        struct turned work = {{from, from + image}, {to, to + image}, is_to_nchw ? pixels : channels, is_to_nchw ? channels : pixels, result->integers};
+        const size_t rows = is_to_nchw ? pixels : channels, columns = image / rows;
+        const struct hexconv_moved *const form = result->integers;
+        const struct turned work = {{from, from + image}, from, to + image, to, rows, columns, columns, rows, form->apart, form->together};
         const int failed = turn(user, &work);
         if (failed) return failed;
     }
     return 0;
+}
+
+/* A view of bytes: pieces that lie side by side in both tensors, small matrices that are turned, or single bytes; `loops` are
+ * those around them, and a unit is one turn of all of these. What one writes behind its piece is written over by the next one where
+ * the view leaves nothing out. */
+struct viewed {
+    struct span source, result;
+    const struct hexconv_view *how;
+    const struct hexconv_viewed *form;
+    int loops, is_whole;
+};
+
+struct place {
+    const uint8_t *from;
+    uint8_t *to;
+};
+
+ALWAYS ptrdiff_t place_in(const struct hexconv_dimension *loop, size_t turn) {
+    return loop->places != NULL ? loop->places[turn] : (ptrdiff_t)turn * loop->source_step;
+}
+
+ALWAYS struct place place_of(const struct viewed *work, size_t unit) {
+    ptrdiff_t from = work->how->source_first, to = work->how->result_first;
+    for (int at = work->loops - 1; at >= 0; at--) {
+        const struct hexconv_dimension *const loop = &work->how->dimensions[at];
+        const size_t turn = unit % (size_t)loop->size;
+        unit /= (size_t)loop->size;
+        from += place_in(loop, turn), to += (ptrdiff_t)turn * loop->result_step;
+    }
+    return (struct place){work->source.begin + from, work->result.begin + to};
+}
+
+static size_t units_of(const struct viewed *work) {
+    size_t units = 1;
+    for (int i = 0; i < work->loops; i++) units *= (size_t)work->how->dimensions[i].size;
+    return units;
+}
+
+/* Where a part may write to. */
+static const uint8_t *end_of(const struct viewed *work, size_t end) {
+    return end < units_of(work) ? place_of(work, end).to : work->result.end;
+}
+
+ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size_t size, const struct looked_up *table, int is_whole, const uint8_t *end) {
+    if (size < VECTOR) {
+        V vector = load_some(source, from, size);
+        if (table != NULL) vector = look(*table, vector);
+        if (is_whole) put_on(to, vector, size, end);
+        else put_some(to, vector, size);
+        return;
+    }
+    for (size_t i = 0; i < size; i += VECTOR) {
+        const size_t at = least_of(i, size - VECTOR);
+        const V vector = load(from + at);
+        put(to + at, table != NULL ? look(*table, vector) : vector);
+    }
+}
+
+static void pieces_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_dimension *const inner = &work->how->dimensions[work->loops], *const loop = inner - 1;
+    const size_t size = (size_t)inner->size, turns = work->loops > 0 ? (size_t)loop->size : 1;
+    const uint8_t *const stop = end_of(work, end);
+    const struct looked_up table = table_of(work->form->codes);
+    for (size_t unit = first; unit < end;) {
+        const size_t turn = unit % turns, now = least_of(turns - turn, end - unit);
+        const struct place at = place_of(work, unit - turn);
+        for (size_t i = turn; i < turn + now; i++) {
+            const ptrdiff_t from = work->loops > 0 ? place_in(loop, i) : 0, to = work->loops > 0 ? (ptrdiff_t)i * loop->result_step : 0;
+            if (work->form->looks_up) put_piece(work->source, at.from + from, at.to + to, size, &table, work->is_whole, stop);
+            else put_piece(work->source, at.from + from, at.to + to, size, NULL, work->is_whole, stop);
+        }
+        unit += now;
+    }
+}
+
+static void turns_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_dimension *const columns = &work->how->dimensions[work->loops], *const rows = columns + 1;
+    const uint8_t *const stop = end_of(work, end);
+    V vectors[VECTOR];
+    for (size_t unit = first; unit < end; unit++) {
+        const struct place at = place_of(work, unit);
+        const struct turned turned = {work->source, at.from, stop, at.to, (size_t)rows->size, (size_t)columns->size, (size_t)rows->source_step,
+                                      (size_t)columns->result_step, work->form->apart, work->form->together};
+        if (is_parted(&turned))
+            for (size_t i = 0; i < vectors_of(turned.rows); i++) part_rows(&turned, i, vectors);
+        else
+            for (size_t i = 0; i < vectors_of(turned.columns); i++) join_columns(&turned, i, vectors, work->is_whole ? stop : at.to);
+    }
+}
+
+static void bytes_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_dimension *const inner = &work->how->dimensions[work->loops];
+    for (size_t unit = first; unit < end; unit++) {
+        const struct place at = place_of(work, unit);
+        for (int i = 0; i < inner->size; i++) at.to[(ptrdiff_t)i * inner->result_step] = at.from[place_in(inner, (size_t)i)];
+    }
+}
+
+static void fill_all(Tensor result, float fill) {
+    uint8_t code;
+    struct hexconv_tensor one = *result;
+    const struct span of = span_of(result);
+    one.data = &code;
+    store(&one, 0, fill);
+    for (size_t i = 0; i < vectors_of(bytes_of(result)); i++) put_at(of, i, bytes(code));
+}
+
+/* Which loops are left to a piece: one where it lies side by side in both, two where it is turned. */
+static int inner_loops(const struct hexconv_view *how) {
+    const struct hexconv_dimension *const inner = &how->dimensions[how->count - 1], *const next = inner - 1;
+    if (inner->places != NULL || inner->result_step != 1) return 0;
+    if (inner->source_step == 1) return 1;
+    return how->count > 1 && next->places == NULL && next->source_step == 1 && inner->source_step > 0 ? 2 : 0;
+}
+
+static int view(void *user, Tensor source, const struct hexconv_view *how, Tensor result) {
+    if (form_of(result) != HEXCONV_VIEW || how->count > 8) return plain()->view(NULL, source, how, result);
+    const struct hexconv_viewed *const form = result->integers;
+    const int inner = inner_loops(how);
+    size_t written = 1;
+    for (int i = 0; i < how->count; i++) written *= (size_t)how->dimensions[i].size;
+    if (form->looks_up && inner != 1) return plain()->view(NULL, source, how, result);
+    struct viewed work = {span_of(source), span_of(result), how, form, how->count - (inner > 0 ? inner : 1), !how->fills && written == bytes_of(result)};
+    if (how->fills) fill_all(result, how->fill);
+    Part *const part = inner == 0 ? bytes_part : inner == 1 ? pieces_part : turns_part;
+    return in_parts(user, part, &work, units_of(&work), inner == 0 ? 128 : 8);
+}
+
+/* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. */
+struct joined {
+    const struct hexconv_tensor *sources;
+    struct span result;
+    const struct hexconv_joined *form;
+    size_t sizes[16], whole;
+    int count;
+};
+
+static void join_tensors_part(const void *given, size_t first, size_t end) {
+    const struct joined *const work = given;
+    const uint8_t *const stop = work->result.begin + end * work->whole;
+    for (size_t unit = first; unit < end; unit++) {
+        uint8_t *to = work->result.begin + unit * work->whole;
+        for (int i = 0; i < work->count; i++) {
+            const struct span from = span_of(&work->sources[i]);
+            const size_t size = work->sizes[i];
+            if (work->form->sources[i].looks_up) {
+                const struct looked_up table = table_of(work->form->sources[i].codes);
+                put_piece(from, from.begin + unit * size, to, size, &table, 1, stop);
+            } else put_piece(from, from.begin + unit * size, to, size, NULL, 1, stop);
+            to += size;
+        }
+    }
+}
+
+static int concat(void *user, const struct hexconv_tensor *sources, int count, int axis, Tensor result) {
+    int fits = form_of(result) == HEXCONV_JOINED && count <= 16 && lies_in_nhwc(result);
+    for (int i = 0; i < count; i++) fits = fits && lies_in_nhwc(&sources[i]);
+    if (!fits) return plain()->concat(NULL, sources, count, axis, result);
+    struct joined work = {.sources = sources, .result = span_of(result), .form = result->integers, .count = count};
+    const int before[4] = {1, result->n, result->h, result->w};
+    size_t units = 1;
+    for (int i = 0; i <= axis; i++) units *= (size_t)before[i];
+    for (int i = 0; i < count; i++) work.sizes[i] = bytes_of(&sources[i]) / units;
+    work.whole = bytes_of(result) / units;
+    return in_parts(user, join_tensors_part, &work, units, vectors_of(bytes_of(result)) < FEW ? units : 1);
 }
 
 static int convert(void *user, Tensor source, Tensor result) {
@@ -732,7 +914,7 @@ struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *wor
     operators.user = (void *)(uintptr_t)workers;
     operators.convert = convert;
     operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
-    operators.map = map;
+    operators.map = map, operators.view = view, operators.concat = concat;
     operators.max_pool = max_pool, operators.global_average_pool = global_average_pool;
     return operators;
 }

@@ -16,7 +16,9 @@ enum hexconv_form {
     HEXCONV_SUM,       /* codes of two tensors, each times a number */
     HEXCONV_CHANNELS,  /* codes times a number of their channel */
     HEXCONV_GATED,     /* codes times a number that a code for each channel stands for */
-    HEXCONV_MEAN       /* sums of codes, by the least sum that gives each code */
+    HEXCONV_MEAN,      /* sums of codes, by the least sum that gives each code */
+    HEXCONV_VIEW,      /* bytes in another order */
+    HEXCONV_JOINED     /* bytes of several tensors side by side */
 };
 
 enum { HEXCONV_PLANES = 10 }; /* bytes of a number: three of the multiplier, two and two and two of what is added, and the flips */
@@ -36,6 +38,21 @@ struct hexconv_reals {
 struct hexconv_moved {
     int32_t form, padding[31];
     uint8_t apart[128], together[128];
+};
+
+/* A view, whose codes are looked up where they change. */
+struct hexconv_viewed {
+    int32_t form, looks_up, padding[30];
+    uint8_t codes[256], apart[128], together[128];
+};
+
+/* For each of some tensors, whether its codes change, and how. */
+struct hexconv_joined {
+    int32_t form, count, padding[30];
+    struct {
+        int32_t looks_up, padding[31];
+        uint8_t codes[256];
+    } sources[];
 };
 
 /* Codes of floats: a mantissa times `reciprocal` (31 bits), shifted right by `shift` less the exponent, has 20 bits behind the point. */
