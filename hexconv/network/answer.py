@@ -288,7 +288,7 @@ def _flat(values: Array, operand: Operand) -> Array:
 
 def _unflat(values: Array, operand: Operand) -> Array:
     """The inverse."""
-    return _nhwc(values, operand) if operand.layout == NCHW else values.reshape(operand.extents)
+    return nhwc(values, operand) if operand.layout == NCHW else values.reshape(operand.extents)
 
 
 def _map(step: Operation, seen: list[Array], constants: Stored) -> Array:

@@ -66,7 +66,7 @@ class Draw:
 
 def of_two(draw: Draw) -> Drawn:
     extents = draw.extents()
-    operator = str(draw.random.choice(["add", "add", "subtract", "multiply", "divide"]))
+    operator = str(draw.random.choice(["add", "add", "subtract", "multiply"]))
     sources = [draw.operand("one", extents), draw.operand("other", extents)]
     return draw.drawn(operator, sources, draw.result(extents))
 
