@@ -21,6 +21,7 @@ from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported, import_model
 from hexconv.run.given import Given
 from hexconv.search import Question, plan_chain
+from hexconv.search.question import SLACK
 from hexconv.spec import Case, Plan
 from hexconv.run.given import weights_of
 
@@ -102,7 +103,7 @@ def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[
     Raises:
         Unsupported: no plan of a chain fits its VTCM.
     """
-    question = Question(LIMIT_BYTES, "latency", Plan(storage="vtcm"), target="hexagon")
+    question = Question(LIMIT_BYTES, "latency", Plan(storage="vtcm"), target="hexagon", equally_quick=SLACK)
     for index, found in enumerate(imported.cases):
         weights = imported.weights(index)
         planned = plan_chain(found, question)

@@ -43,7 +43,7 @@ def best(
         chains: name case files (TOML, with or without a plan), folders of them, or patterns.
         vtcm: let the caches take this much, such as 4MiB or 4MB; the default is all that the case's architecture has.
         objective: choose what the best plan has least of. time: packets of a thread and copies, by a model; traffic:
-            bytes moved, then packets; latency: of all within 0.5 % of the fewest packets, bytes; footprint: memory.
+            bytes moved, then packets; latency: packets, then bytes of plans that are as quick; footprint: memory.
         bytes_per_packet: the bytes that copies move in the time of a packet, for --objective time; by default what
             published figures of the case's architecture say.
         threads: plan for so many Hexagon threads.

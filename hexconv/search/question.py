@@ -22,7 +22,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
-from hexconv.search.machine import memory_of
+from hexconv.search.machine import memory_of, rates
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
 from hexconv.spec.choices import Objective
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
@@ -83,7 +83,8 @@ class Question:
         caches: which caches may lie outside of VTCM.
         bytes_per_packet: the bytes that copies move in the time of a packet, for the objective time; the
             architecture's where this is left out (`hexconv.search.machine.memory_of`).
-        equally_quick: the share by which times, or packets for the latency, may be above the least and count as equal.
+        equally_quick: for the objective latency, the share by which packets may be above the fewest and count as equal;
+            the error of the model where this is left out, since runs alone can part such plans.
     """
 
     vtcm_bytes: int
@@ -92,12 +93,14 @@ class Question:
     target: Target | None = None
     caches: Caches = "all-in-vtcm"
     bytes_per_packet: float | None = None
-    equally_quick: float = SLACK
+    equally_quick: float | None = None
 
     @property
     def slack(self) -> float:
         """The share by which the first figure that is compared may be above the least."""
-        return self.equally_quick if self.objective in ("time", "latency") else 0.0
+        if self.objective == "latency":
+            return rates(self.plan.arch).nest.error if self.equally_quick is None else self.equally_quick
+        return SLACK if self.objective == "time" else 0.0
 
     @property
     def quickness(self) -> str:

@@ -3,14 +3,17 @@
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.report.words import plan_name
-from hexconv.search import Objective, Question, Space, best_cuts, best_plan
+from hexconv.search import Objective, Question, Space, best_cuts, best_plan, evaluate
 from hexconv.search.cuts import Cuts, Pieces, piece_of
+from hexconv.search.machine import rates
+from hexconv.search.question import COSTS, SLACK, value
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.deep import DEEP
 from tests.draws import JUDGED, LOWERED
@@ -33,28 +36,62 @@ def every_cut(chain: Chain, question: Question) -> list[tuple[float, int]]:
         costs = {
             "traffic": sum(one.traffic_bytes for one in figures),
             "latency": sum(one.latency_packets for one in figures),
+            "time": sum(one.time_packets(question.beta) for one in figures),
             "footprint": largest,
         }
         found.append((costs[question.objective], largest))
     return found
 
 
-def cost(cuts: Cuts, objective: Objective) -> float | None:
-    names = {"traffic": "traffic_bytes", "latency": "latency_packets", "footprint": "footprint_bytes"}
-    return getattr(cuts.best, names[objective]) if cuts.best else None
+def cost(cuts: Cuts, question: Question) -> float | None:
+    return value(cuts.best, COSTS[question.objective][0], question) if cuts.best else None
 
 
 @LOWERED
-@given(chains(), st.sampled_from(("traffic", "latency", "footprint")), st.integers(13, 20))
+@given(chains(), st.sampled_from(get_args(Objective)), st.integers(13, 20))
 def test_no_cut_costs_less(chain: Chain, objective: Objective, log_limit: int) -> None:
     assume(is_supported(chain) and Space.of(chain, Plan()).size <= 400)
-    question = Question(1 << log_limit, objective)
+    question = Question(1 << log_limit, objective, equally_quick=0.0)
     cuts, every = best_cuts(chain, question), every_cut(chain, question)
     assert (cuts.best is None) == (not every)
     if cuts.best:
-        assert cost(cuts, objective) == pytest.approx(min(costs for costs, _ in every))
+        least = min(costs for costs, _ in every)
+        assert cost(cuts, question) == pytest.approx(least, rel=SLACK if objective == "time" else 1e-6)
         assert cuts.best.footprint_bytes <= question.vtcm_bytes
         assert len(cuts.joints) == len(cuts.best.pieces) - 1
+
+
+def pareto(points: set[tuple[float, int]]) -> set[tuple[float, int]]:
+    """The points that no other one beats in both; packets to the nearest."""
+    found: list[tuple[float, int]] = []
+    for packets, moved in sorted((round(packets, 3), moved) for packets, moved in points):
+        if not found or moved < found[-1][1]:
+            found.append((packets, moved))
+    return set(found)
+
+
+@LOWERED
+@given(chains(), st.sampled_from(("traffic", "latency")), st.integers(13, 20))
+def test_the_front_is_that_of_all_plans_of_all_pieces_of_all_cuts(
+    chain: Chain, objective: Objective, log_limit: int
+) -> None:
+    assume(is_supported(chain) and Space.of(chain, Plan()).size <= 400)
+    question = Question(1 << log_limit, objective, Plan(kernel="plain"), equally_quick=0.0)
+    every: dict[int, set[tuple[float, int]]] = {0: {(0.0, 0)}}
+    for start, end in combinations(range(len(chain.conv) + 1), 2):
+        piece = piece_of(chain, start, end)
+        if not is_supported(piece):
+            continue
+        settled = question.settled(piece)
+        grid = evaluate(piece, Space.of(piece, settled.plan), rates(settled.plan.arch))
+        fits = grid.footprint_bytes <= question.vtcm_bytes
+        plans = pareto(set(zip(grid.latency_packets[fits].tolist(), grid.traffic_bytes[fits].tolist(), strict=True)))
+        longer = {(a + c, b + d) for a, b in every.get(start, ()) for c, d in plans}
+        every[end] = pareto(every.get(end, set()) | longer)
+    found = {(round(cut.latency_packets, 3), cut.traffic_bytes) for cut in best_cuts(chain, question).quick}
+    assert len(found) == len(every.get(len(chain.conv), ()))
+    for mine, other in zip(sorted(found), sorted(every.get(len(chain.conv), ())), strict=True):
+        assert mine == pytest.approx(other, rel=1e-6)
 
 
 def test_single_convs_are_searched_and_longer_pieces_that_move_too_much_are_not() -> None:
