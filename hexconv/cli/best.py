@@ -54,7 +54,7 @@ def best(
             outside whatever HVX kernels read by scalar loads, which are slow on VTCM (no-vtcm-scalar-loads).
         output: write the answers into this folder, with the weights that lie beside the cases, and a network's
             `network.toml`.
-        plot: draw the front of footprint against traffic into this .svg file (for one chain).
+        plot: draw the fronts of footprint and of packets against traffic into this .svg file (for one chain).
         run: for --objective latency, run the plans that the model can't part, and what a run takes without a plan, on
             the simulator, if it is here; they decide.
         verified: lower, count and run the answers, wherever their kernel runs, and compare them with the search.

@@ -30,6 +30,7 @@ from hexconv.report.plots.plot import (
 )
 from hexconv.report.words import changed_knobs, counted, in_bytes, knob_words, plan_name, times, unit_for, vtcm_words
 from hexconv.search.planned_chains import Answer
+from hexconv.search.question import value
 from hexconv.spec import Case, Plan
 from hexconv.written import whole_file
 
@@ -287,7 +288,9 @@ FRONT_WIDTH, HEIGHT = 640, 400
 
 
 def write_front_plot(answer: Answer, path: Path) -> None:
-    """Write the picture of a front: steps from plan to plan, the VTCM limit as a line, the best plan marked.
+    """Write two pictures side by side: the front of footprint and traffic, and that of packets and traffic.
+
+    The VTCM limit is a line in the first; the second has the cuts within that limit. The answer is marked in both.
 
     Raises:
         InputError: its name doesn't end in .svg.
@@ -295,8 +298,7 @@ def write_front_plot(answer: Answer, path: Path) -> None:
     """
     if path.suffix != ".svg":
         raise InputError("--plot", str(path), "a file that ends in .svg")
-    points = _points(answer)
-    picture = _picture(answer, points)
+    picture = _picture(answer, _points(answer)) | _quick_picture(answer)
     with whole_file(path) as made:
         picture.save(str(made), format="svg")
 
@@ -321,14 +323,38 @@ def _points(answer: Answer) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _quick_picture(answer: Answer) -> Any:
+    """The chart of packets (or time) against traffic, both from 0: cuts that none beats in both, and the answer."""
+    question, best = answer.question, answer.cuts.best
+    cuts = [*answer.cuts.quick, *([best] if best else [])]
+    rows = [
+        {
+            "pieces": " | ".join(plan_name(piece.figures.plan) for piece in cut.pieces),
+            "packets": value(cut, question.quickness, question) / MILLION,
+            "traffic": cut.traffic_bytes / MIB,
+            "kind": "answer" if cut is best else "fits",
+        }
+        for cut in cuts
+    ]
+    what = "time, millions of packets" if question.objective == "time" else "packets, millions"
+    x = alt.X("packets:Q", title=what, scale=alt.Scale(domainMin=0, nice=True))
+    y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(domainMin=0, nice=True))
+    color = alt.Color("kind:N", title="", scale=alt.Scale(domain=[*KINDS], range=[*KINDS.values()]))
+    marks = alt.Chart(pd.DataFrame(rows, columns=["pieces", "packets", "traffic", "kind"]))
+    marks = marks.mark_point(filled=True, size=60).encode(x=x, y=y, color=color, tooltip="pieces:N")
+    return marks.properties(width=FRONT_WIDTH, height=HEIGHT, title="cuts that none beats in both, by the model")
+
+
+MILLION = 1_000_000
+KINDS = {"answer": "#d62728", "fits": "#1f77b4", "does not fit": "#bbbbbb"}
+"""The colors of plans that a picture of a front has."""
+
+
 def _picture(answer: Answer, points: pd.DataFrame):
     """The chart: steps, points, and the limit as a line."""
-    import altair as alt  # imported here: it takes half a second, and no other command needs it
-
-    x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(zero=True, padding=20))
+    x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(domainMin=0, nice=True))
     y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(type="log", nice=False, padding=20))
-    kinds = ["answer", "fits", "does not fit"]
-    color = alt.Color("kind:N", title="", scale=alt.Scale(domain=kinds, range=["#d62728", "#1f77b4", "#bbbbbb"]))
+    color = alt.Color("kind:N", title="", scale=alt.Scale(domain=[*KINDS], range=[*KINDS.values()]))
     front = alt.Chart(points)
     steps = front.mark_line(interpolate="step-after", color="#cccccc").encode(x=x, y=y)
     marks = alt.Chart(points).mark_point(filled=True, size=60).encode(x=x, y=y, color=color, tooltip="plan:N")
