@@ -317,13 +317,6 @@ def all_tiles(conv: Conv2d, columns: int) -> tuple[tuple[RowTiles, int], ...]:
     return tuple((tiles, blocks) for found, blocks in kinds if blocks for tiles in found)
 
 
-def row_products(conv: Conv2d, columns: int) -> int:
-    """The vector products that a row of outputs takes for one row of taps, over all channels."""
-    return sum(
-        blocks * tiles.count * products_of_tile(conv, tiles.pixels) for tiles, blocks in all_tiles(conv, columns)
-    )
-
-
 def tile_rows(conv: Conv2d) -> tuple[int, ...]:
     """The numbers of `TILE_ROWS` that outputs of a conv are computed by.
 
@@ -474,7 +467,9 @@ class DepthwiseForm(VectorForm):
     @property
     def products(self) -> int:
         """For each word that outputs read; a zero point of the filter doubles them."""
-        return row_products(self.conv.spec, self.conv.columns) * self.conv.spec.kernel[0] * self._passes
+        spec = self.conv.spec
+        of_row = sum(blocks * tiles.count * products_of_tile(spec, tiles.pixels) for tiles, blocks in self._row_tiles)
+        return of_row * spec.kernel[0] * self._passes
 
     @cached_property
     def _row_tiles(self) -> tuple[tuple[RowTiles, int], ...]:

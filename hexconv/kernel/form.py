@@ -260,7 +260,7 @@ class VectorForm(Form):
         share.
         """
         conv, units = self.conv, self.conv.units
-        last = blocks / conv.out_blocks * units.fits_last
+        last = blocks / conv.out_blocks * (0 < units.last_channels <= units.together)
         shared, stored = CHANNEL_BLOCK // units.together, ceil(pixels / units.vector_pixels)
         sums = last * ceil(pixels / shared) + (blocks - last) * pixels
         vectors = last * stored + (blocks - last) * ceil(pixels / VECTOR_BLOCKS)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil
 
-from hexconv.kernel.forms import Forms
 from hexconv.kernel.tiles import LANES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d
@@ -67,11 +66,6 @@ class Plane:
         return self.pixel_bytes == WORD_CHANNELS
 
 
-def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
-    """How the cache of a tensor lies: all channels of a pixel together, or planes of some blocks of channels."""
-    return plane_in(forms.activations[tensor], forms.channel_units[tensor], halves)
-
-
 @lru_cache(REMEMBERED)
 def plane_in(layout: Layout, unit: int, halves: bool = False) -> Plane:
     """How a cache with a layout lies whose axis C counts `unit` channels a step."""
@@ -80,9 +74,6 @@ def plane_in(layout: Layout, unit: int, halves: bool = False) -> Plane:
     count, pixel = (1, channels) if len(layout.outputs) == len("NHWC") else (channels, unit)
     row = columns * pixel
     return Plane(count, 2 * row, pixel, columns, row) if halves else Plane(count, row, pixel, columns)
-
-
-"""The lanes of 4 bytes in a vector."""
 
 
 @dataclass(frozen=True)

@@ -112,11 +112,6 @@ class Units:
         return self.channels - (ceil(self.channels / CHANNEL_BLOCK) - 1) * CHANNEL_BLOCK
 
     @property
-    def fits_last(self) -> bool:
-        """Whether a narrow block holds the last block of 32."""
-        return 0 < self.last_channels <= self.together
-
-    @property
     def folded(self) -> int:
         """How many pixels share a vector of sums while the last block of 32 is narrowed, if a narrow one holds it.
 

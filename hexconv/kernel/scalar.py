@@ -78,11 +78,6 @@ def scalar_channels(out_channels: int) -> int:
     return ceil(out_channels / SCALAR_LANES) * SCALAR_LANES
 
 
-def scalar_groups(out_channels: int) -> int:
-    """Groups of output channels that are computed together."""
-    return scalar_channels(out_channels) // SCALAR_LANES
-
-
 @dataclass(frozen=True)
 class ScalarWork:
     """The work of scalar code for a conv: for one pixel, except `filter_words`.
@@ -215,7 +210,7 @@ class ScalarForm(Form):
         """The work for one pixel, and for its filter once."""
         conv, diagonal = self.conv, self.diagonal
         planes = diagonal.width if diagonal else conv.plane.count
-        tiles = scalar_groups(conv.spec.out_channels) if diagonal else conv.channel_tiles
+        tiles = scalar_channels(conv.spec.out_channels) // SCALAR_LANES if diagonal else conv.channel_tiles
         window_sums = tiles if conv.filter_zero else 0
         return scalar_work(conv.chain, conv.index, self.inputs, planes, conv.filter_steps, window_sums)
 

@@ -20,7 +20,7 @@ HALVES = 64
 
 def row_of_split(conv: RowConv, row: Number) -> Number:
     """Return the byte where a row lies after it was taken apart; the first row that the step reads is row 0."""
-    return tirx.floormod(row, int32(conv.spec.reach[0])) * _row_bytes(conv)
+    return tirx.floormod(row, int32(conv.spec.reach[0])) * channel_form(conv).tile_row_bytes
 
 
 def split_rows(
@@ -52,11 +52,6 @@ def split_rows(
         at.loop("plane", channel_form(conv).planes, plane)
 
     block.loop("split", new, one)
-
-
-def _row_bytes(conv: RowConv) -> int:
-    """Count the bytes of a row that is taken apart."""
-    return channel_form(conv).tile_row_bytes
 
 
 def _split_plane(block: Block, size: int, source: tirx.Buffer, first: Number, apart: tirx.Buffer, byte: Number) -> None:

@@ -55,7 +55,7 @@ def _emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Exp
     if whole:
         tile = allocate(block, conv, pixels, channels.blocks)
         tiles = _Tiles(channels, target, tile, y, whole)
-        _overlapped(block, tiles) if _overlaps(tiles) else _one_by_one(block, tiles)
+        _overlapped(block, tiles) if channel_form(conv).overlaps(channels.blocks, whole) else _one_by_one(block, tiles)
     if rest:
         tile = allocate(block, conv, rest, channels.blocks)
         _one_tile(block, _Tiles(channels, target, tile, y, 1), int32(whole * pixels))
@@ -104,11 +104,6 @@ def _one_tile(block: Block, tiles: _Tiles, x: tirx.Expr) -> None:
     reduce(block, tile, tiles.operands, left, lambda: raising(block, channels, x, tile.pixels))
     for store in stores(tiles.target, tiles.column(x), results(tile)):
         store(block)
-
-
-def _overlaps(tiles: _Tiles) -> bool:
-    """Whether a tile's first words are multiplied while the tile before it is narrowed."""
-    return channel_form(tiles.channels.conv).overlaps(tiles.channels.blocks, tiles.count)
 
 
 def _overlapped(block: Block, tiles: _Tiles) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import ceil
-from typing import Any
 
 from tvm import tirx
 
@@ -60,14 +59,9 @@ def _tile_channels(
         fill_row(at, target_of(at, channels, row))
 
     def made(at: Block, first: tirx.Expr, count: tirx.Expr) -> None:
-        _code_of(conv).emit_rows(at, channels, first, count)
+        import_module(f"{__package__}.{conv.form.code}").emit_rows(at, channels, first, count)
 
     each_row(block, step, conv.target, conv.made_as, padding, made)
-
-
-def _code_of(conv: RowConv) -> Any:
-    """Return the module that emits rows of a conv's form."""
-    return import_module(f"{__package__}.{conv.form.code}")
 
 
 def _stage(block: Block, scratch: Scratch, step: ConvStep, blocks: int) -> None:
