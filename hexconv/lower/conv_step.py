@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tvm import tirx
+from tvm.ir import TensorLoad
 
 from hexconv.kernel.forms import RowUnit
+from hexconv.lower.buffers import held_by
 from hexconv.spec import Extents
 from hexconv.tir.statements import Block
 
@@ -16,16 +18,28 @@ class Rows:
     """The rows of a cache that a step reads or writes.
 
     Attributes:
-        buffer: the cache, flat.
-        origin: the element at which row 0 of the cache begins, at the step's first channel.
+        at: a load of the element at which row 0 of the cache begins, at the step's first channel.
         first: the row of the cache that the step writes or reads first; in the output, its slab (block of 8 rows).
         ring: the rows of a ring buffer, after which the cache begins anew; 0 where the cache is no ring.
     """
 
-    buffer: tirx.Var
-    origin: tirx.Expr
+    at: TensorLoad
     first: tirx.Expr
     ring: int
+
+    @property
+    def buffer(self) -> tirx.Var:
+        """The cache."""
+        return self.at.source
+
+    @property
+    def origin(self) -> tirx.Expr:
+        """The element at which row 0 begins, once the cache is flat."""
+        return self.at.indices[0]
+
+    def behind(self, elements: tirx.Expr) -> "Rows":
+        """Return the same rows from a later channel on."""
+        return replace(self, at=tirx.BufferLoad(self.buffer, [self.origin + elements]))
 
 
 @dataclass(frozen=True)
@@ -33,14 +47,25 @@ class Kept:
     """Where the columns of a tensor begin that a step keeps for the next strip.
 
     Attributes:
-        tensor: the number of the tensor; 0 is the input.
-        buffer: the cache, flat.
-        origin: the element at which row 0 of the tensor begins, at the step's first channel.
+        at: a load of the element at which row 0 of the tensor begins, at the step's first channel.
     """
 
-    tensor: int
-    buffer: tirx.Var
-    origin: tirx.Expr
+    at: TensorLoad
+
+    @property
+    def tensor(self) -> int:
+        """The number of the tensor; 0 is the input."""
+        return held_by(self.at.source).number
+
+    @property
+    def buffer(self) -> tirx.Var:
+        """The cache."""
+        return self.at.source
+
+    @property
+    def origin(self) -> tirx.Expr:
+        """The element at which row 0 begins, once the cache is flat."""
+        return self.at.indices[0]
 
 
 def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:
@@ -50,7 +75,7 @@ def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:
 
 @dataclass(frozen=True)
 class ConvStep:
-    """One step of a conv; its values are expressions of the loops around it.
+    """One step of a conv; its values are expressions of the loops around it. It stands in TIR as a mark.
 
     Attributes:
         number: the number of the conv, from 1.
@@ -104,13 +129,21 @@ class StepOperands:
 
     Attributes:
         source: the rows that it reads.
-        filter: the filter cache.
-        filter_origin: the element of the filter cache at which the step's channels begin.
+        weights: a load of the element of the filter cache at which the step's channels begin.
     """
 
     source: Rows
-    filter: tirx.Var
-    filter_origin: tirx.Expr
+    weights: TensorLoad
+
+    @property
+    def filter(self) -> tirx.Var:
+        """The filter cache."""
+        return self.weights.source
+
+    @property
+    def filter_origin(self) -> tirx.Expr:
+        """The element at which the step's channels begin, once the cache is flat."""
+        return self.weights.indices[0]
 
 
 class KernelConv(Protocol):

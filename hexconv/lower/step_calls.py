@@ -1,4 +1,4 @@
-"""One step of a conv as a call: marked in the schedule, carried through TVM's passes, replaced by its kernel's code.
+"""One step of a conv: marked in the schedule, carried through TVM's passes, replaced by its kernel's code.
 
 A step stands inside of all loops that the schedule made for a conv: it makes some rows of some blocks of channels. All
 that a kernel needs to know of a step are expressions of the loops around it; sources and targets are loads of the
@@ -6,11 +6,11 @@ element where they begin.
 
     mark       in each block that writes a result: where it writes, in the whole tensor
     take_out   before:  for ko_inner, ho_inner, wo, ...: if guards: sums; result
-               after:   StepCall(conv, rows, channels, target=intermediate1[..], source=input_cache[..], ...)
-    fill       before:  StepCall(...)              after:  what the kernel emits
+               after:   ConvStep(conv, rows, channels, target=intermediate1[..], source=input_cache[..], ...)
+    fill       before:  ConvStep(...)              after:  what the kernel emits
 
-Marks and calls are values (`hexconv.tir.marks`). A mark stands in the block, and its expressions are of the block's
-axes, so TVM's own passes keep them right wherever the loops go.
+Both are values that stand in TIR (`hexconv.tir.marks`). A block's is made of its axes, so TVM's own passes keep it right
+wherever the loops go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -120,16 +120,9 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
 
 
-@dataclass(frozen=True)
-class KeptColumns:
-    """An element of the columns that a step keeps for the next strip."""
-
-    element: TensorLoad
-
-
 def touch_kept(element: TensorLoad) -> tirx.Stmt:
     """Say that a step touches an element of the columns that it keeps for the next strip."""
-    return marks.written(KEPT, KeptColumns(element))
+    return marks.written(KEPT, Kept(element))
 
 
 def _blocks(place: tirx.Expr, channels: int) -> tirx.Expr:
@@ -213,8 +206,8 @@ def inside_of(loop: tirx.For) -> Inside:
         elif mark := Mark.of(statement):
             found.append(mark)
             guards.extend(conditions)
-        elif touched := marks.read(KEPT, KeptColumns, statement):
-            kept.append(touched.element)
+        elif touched := marks.read(KEPT, Kept, statement):
+            kept.append(touched.at)
 
     visit(loop, [])
     products = [store for store in stores if isinstance(store.value, tirx.Add)]
@@ -224,70 +217,10 @@ def inside_of(loop: tirx.For) -> Inside:
 CALL = "hexconv_step"
 
 
-@dataclass(frozen=True)
-class CalledRows:
-    """Rows of a cache that a step reads or writes, while TVM still changes buffers.
-
-    Attributes:
-        origin: the element at which row 0 of the cache begins, at the step's first channel.
-        first: the row of the cache that the step writes or reads first.
-        ring: the rows of a ring buffer; 0 where the cache is no ring.
-    """
-
-    origin: TensorLoad
-    first: tirx.Expr
-    ring: int
-
-    @property
-    def rows(self) -> Rows:
-        """The same rows, once the buffer is flat."""
-        return Rows(self.origin.source, self.origin.indices[0], self.first, self.ring)
-
-
-@dataclass(frozen=True)
-class StepCall:
-    """A step as it stands in loops until its kernel's code takes its place; fields are those of `ConvStep`."""
-
-    number: int
-    image: tirx.Expr
-    row: tirx.Expr
-    begin: tirx.Expr
-    end: tirx.Expr
-    block: tirx.Expr
-    most_blocks: int
-    is_first: tirx.Expr
-    target: CalledRows
-    source: CalledRows | None
-    filter: TensorLoad | None
-    band: tuple[tirx.Expr, tirx.Expr] | None
-    kept: tuple[TensorLoad, ...]
-
-    @property
-    def step(self) -> ConvStep:
-        """The step, once buffers are flat."""
-        operands = None
-        if self.source and self.filter is not None:
-            operands = StepOperands(self.source.rows, self.filter.source, self.filter.indices[0])
-        return ConvStep(
-            number=self.number,
-            image=self.image,
-            row=self.row,
-            begin=self.begin,
-            end=self.end,
-            block=self.block,
-            most_blocks=self.most_blocks,
-            is_first=self.is_first,
-            operands=operands,
-            target=self.target.rows,
-            band=self.band,
-            kept=tuple(Kept(held_by(load.source).number, load.source, load.indices[0]) for load in self.kept),
-        )
-
-
 def step_call(
     found: Inside, around: Sequence[tirx.For], rings: Mapping[str, int], starts: Mapping[str, int], streams: bool
 ) -> tirx.Stmt:
-    """Write a step as a call.
+    """Write a step as a mark.
 
     Args:
         found: the loops of the step.
@@ -298,15 +231,18 @@ def step_call(
     """
     at, (begin, end) = found.at, found.trips("ho_inner")
 
-    def rows(load: TensorLoad) -> CalledRows:
+    def rows(load: TensorLoad) -> Rows:
         name = load.source.name
         start = starts[name] if name in rings else 0
         row_0 = tirx.const(-start, "int32")
         origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
-        return CalledRows(_load(load, origin), found.begin(load.indices[1]) + start, rings.get(name, 0))
+        return Rows(_load(load, origin), found.begin(load.indices[1]) + start, rings.get(name, 0))
 
-    source, filter = found.operands or (None, None)
-    call = StepCall(
+    operands = None
+    if loads := found.operands:
+        source, filter = loads
+        operands = StepOperands(rows(source), _load(filter, [found.begin(index) for index in filter.indices]))
+    step = ConvStep(
         number=at.number,
         image=found.begin(at.image),
         row=found.begin(at.row),
@@ -315,13 +251,12 @@ def step_call(
         block=found.begin(at.block),
         most_blocks=found.extent("ko_inner"),
         is_first=_is_first(found, around, end if streams else None),
+        operands=operands,
         target=rows(tirx.BufferLoad(found.result.buffer, found.result.indices)),
-        source=None if source is None else rows(source),
-        filter=None if filter is None else _load(filter, [found.begin(index) for index in filter.indices]),
         band=at.band,
-        kept=tuple(_load(load, [found.begin(index) for index in load.indices]) for load in found.kept),
+        kept=tuple(Kept(_load(load, [found.begin(index) for index in load.indices])) for load in found.kept),
     )
-    return marks.written(CALL, call)
+    return marks.written(CALL, step)
 
 
 def _load(like: TensorLoad, indices: Sequence[tirx.Expr]) -> TensorLoad:
@@ -373,8 +308,8 @@ def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRM
     """Put what a kernel emits in the place of every step's call (flat buffers)."""
 
     def filled(loop: tirx.For) -> tirx.Stmt:
-        call = marks.read(CALL, StepCall, loop.body)
-        return _labelled(emit(call.step), {**loop.annotations, LOOP_NAME: "step"}) if call else loop
+        step = marks.read(CALL, ConvStep, loop.body)
+        return _labelled(emit(step), {**loop.annotations, LOOP_NAME: "step"}) if step else loop
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, filled)))})

@@ -1,7 +1,7 @@
 """Find where a row of some channel blocks of a step reads and writes, and what its sums start from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tvm import tirx
 
@@ -63,7 +63,7 @@ def rows_of_tile(channels: Channels) -> Rows:
     """Return the rows that tiles read, from the first plane on that they multiply."""
     conv, source = channels.conv, channels.operands.source
     ahead = conv.form.planes_ahead(channels.step.block, channels.first, tirx.min)
-    return source if ahead is None else replace(source, origin=source.origin + ahead * conv.plane_elements)
+    return source if ahead is None else source.behind(ahead * conv.plane_elements)
 
 
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
