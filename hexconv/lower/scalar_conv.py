@@ -49,7 +49,7 @@ class ScalarConv:
             block,
             step,
             inner.target.extents,
-            inner.made_as,
+            inner.conv.made_as,
             lambda at, y: _fill(at, channels, y, (0, inner.columns), 0),
             lambda at, first, count: _rows(at, channels, first, count),
         )
@@ -80,7 +80,7 @@ class _Channels:
 
 def _channels(block: Block, inner: ScalarInner, step: ConvStep) -> _Channels:
     """Count the channels of a step; the last step of a conv may have fewer than the others."""
-    most, lanes = step.most_blocks * inner.channel_unit, scalar_channels(inner.conv.out_channels)
+    most, lanes = step.most_blocks * inner.conv.makes.unit, scalar_channels(inner.conv.spec.out_channels)
     if most >= inner.channels:
         return _Channels(inner, step, inner.channels, lanes // SCALAR_LANES)
     first = step.block * CHANNEL_BLOCK
@@ -103,12 +103,12 @@ def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
 
     def column(at: Block, index: tirx.Expr) -> None:
         pixel = Pixel(inner, operands, y, at.bind("x", index + first))
-        window = window_sum(at, pixel) if inner.sums_windows and not inner.diagonal else None
+        window = window_sum(at, pixel) if inner.sums_windows and not inner.form.diagonal else None
         at.loop("group", channels.groups, lambda some, group: _lanes(some, channels, pixel, sums, window, group))
 
     _fill(block, channels, y, (0, first), 0)
     block.loop("x", end - first, column)
-    if scalar_channels(inner.conv.out_channels) < inner.channels:
+    if scalar_channels(inner.conv.spec.out_channels) < inner.channels:
         _fill(block, channels, y, (first, end), channels.groups * SCALAR_LANES)
     _fill(block, channels, y, (end, inner.columns), 0)
 
@@ -118,20 +118,20 @@ def _lanes(
 ) -> None:
     """Emit some channels of a pixel, one a lane."""
     inner, channel = pixel.inner, group * SCALAR_LANES
-    if inner.diagonal:
+    if inner.form.diagonal:
         output = channels.step.block * CHANNEL_BLOCK
-        ahead = first_channel(inner.diagonal, output + channel) - first_channel(inner.diagonal, output)
+        ahead = first_channel(inner.form.diagonal, output + channel) - first_channel(inner.form.diagonal, output)
         pixel = replace(pixel, ahead=block.bind("ahead", ahead))
         window = window_sum(block, pixel) if inner.sums_windows else None
 
     def offset(lane: int) -> tirx.Expr:
-        of_window = tirx.const(0, "int64") if window is None else window * tirx.const(-inner.filter_zero, "int64")
+        of_window = tirx.const(0, "int64") if window is None else window * tirx.const(-inner.conv.filter_zero, "int64")
         if inner.offsets is None:
             return of_window
         place = channels.step.block * CHANNEL_BLOCK + channel + lane
         return of_window + tirx.BufferLoad(inner.offsets, [place]).astype("int64")
 
-    if inner.sums_words:
+    if inner.form.sums_words:
         total = sum_words(block, pixel, sums, channel, offset)
     else:
         total = sum_products(block, pixel, sums, channel)
@@ -143,10 +143,10 @@ def _lanes(
 def _result(channels: _Channels, total: Total, channel: tirx.Expr, lane: int) -> tirx.Expr:
     """Turn a sum into an element; lanes past the last channel hold the fringe."""
     inner = channels.inner
-    at, last = channels.step.block * CHANNEL_BLOCK + channel + lane, inner.conv.out_channels - 1
+    at, last = channels.step.block * CHANNEL_BLOCK + channel + lane, inner.conv.spec.out_channels - 1
     is_ragged = last + 1 < scalar_channels(last + 1)
     there = tirx.min(at, int32(last)) if is_ragged else at  # a bias ends with the last channel
-    value = finished(inner.conv, total(lane), inner.sum_dtype, inner.beside, there, inner.dtype)
+    value = finished(inner.conv.spec, total(lane), inner.sum_dtype, inner.beside, there, inner.dtype)
     return tirx.Select(at <= last, value, tirx.const(inner.fringe, inner.dtype)) if is_ragged else value
 
 

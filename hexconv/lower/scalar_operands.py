@@ -9,12 +9,11 @@ from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
 from hexconv.compute.te import Beside
-from hexconv.kernel.forms import Diagonal, RowUnit, has_bytes_apart
+from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.scalar import ScalarForm
 from hexconv.layout import Layout
 from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
-from hexconv.spec import Conv2d
 from hexconv.spec.names import numbered
 from hexconv.spec.vectors import UNCACHED, lookup_place, whole_channels
 
@@ -67,58 +66,45 @@ class ScalarInner:
     """What scalar code knows of a conv before its steps.
 
     Attributes:
-        number: the number of the conv, from 1.
         conv: the conv.
-        has_own_inputs: whether each group of output channels has input channels of its own, as many as it has outputs.
-        sums_words: whether its sums are made of words of 4 bytes.
-        is_signed: whether activations are int8.
-        is_last: whether it makes the output.
-        made_as: how the rows of its target are counted.
+        form: how scalar code computes it.
         source: the stored part and the layout of the tensor that it reads.
         target: the stored part and the layout of the tensor that it makes.
-        filter: the layout of its filter.
-        in_channels: the input channels of the filter, which each output channel multiplies.
-        diagonal: which channels of the source these are, where output channels differ in them; else None.
-        in_zero: the zero point of the source.
-        filter_zero: the zero point of the filter as it is laid out.
-        fringe: what the target holds where it has no logical element.
-        dtype: the type of the target's elements.
-        sum_dtype: the type of its sums: int32, or int64 where they saturate before they are scaled.
-        channel_unit: channels that one step along the target's axis of channels counts.
         beside: the bias, the per-channel values of requantisation, and the table.
         offsets: the scratch for the offset of each channel's sums of words; None if the sums need no offset.
     """
 
-    number: int
-    conv: Conv2d
-    has_own_inputs: bool
-    sums_words: bool
-    is_signed: bool
-    is_last: bool
-    made_as: RowUnit
+    conv: RowConv
+    form: ScalarForm
     source: Stored
     target: Stored
-    filter: Layout
-    in_channels: int
-    diagonal: Diagonal | None
-    in_zero: int
-    filter_zero: int
-    fringe: int
-    dtype: str
-    sum_dtype: str
-    channel_unit: int
     beside: Beside
     offsets: tirx.Buffer | None
 
     @property
+    def dtype(self) -> str:
+        """The type of the target's elements."""
+        return self.conv.chain.output_dtype(self.conv.index)
+
+    @property
+    def sum_dtype(self) -> str:
+        """The type of its sums: int32, or int64 where they saturate before they are scaled."""
+        return self.conv.chain.sum_dtype(self.conv.index)
+
+    @property
+    def fringe(self) -> int:
+        """What the target holds where it has no logical element."""
+        return 0 if self.conv.is_last else self.conv.chain.output_zero_point(self.conv.number)
+
+    @property
     def sums_windows(self) -> bool:
         """Whether it sums windows, for the zero point of its filter."""
-        return self.sums_words and self.filter_zero != 0
+        return self.form.sums_words and self.conv.filter_zero != 0
 
     @property
     def channels(self) -> int:
         """The output channels, rounded up to whole blocks of 32."""
-        return whole_channels(self.conv.out_channels)
+        return whole_channels(self.conv.spec.out_channels)
 
     @property
     def columns(self) -> int:
@@ -132,15 +118,15 @@ class ScalarInner:
     def source_row(self, operands: StepOperands, y: tirx.Expr, rh: tirx.Expr) -> tirx.Expr:
         """Return the row of the source cache that a row of taps reads for row `y` of a step."""
         source = operands.source
-        return in_ring(source, source.first + y * self.conv.stride[0] + rh * self.conv.dilation[0])
+        return in_ring(source, source.first + y * self.conv.spec.stride[0] + rh * self.conv.spec.dilation[0])
 
     def source_column(self, x: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
         """Return the column of the source cache that a tap reads for a stored column of the target."""
-        return x * self.conv.stride[1] + rw * self.conv.dilation[1]
+        return x * self.conv.spec.stride[1] + rw * self.conv.spec.dilation[1]
 
     def filter_cache(self, operands: StepOperands) -> FlatCache:
         """Return the filter cache of a step."""
-        return FlatCache.of(self.filter, operands.filter, operands.filter_origin)
+        return FlatCache.of(self.conv.filter[0], operands.filter, operands.filter_origin)
 
     def target_places(self, step: ConvStep, y: tirx.Expr, x: tirx.Expr, channel: Any) -> list[tuple[Position, Any]]:
         """Return where an element of a step is stored: its position and its element of the buffer.
@@ -148,9 +134,11 @@ class ScalarInner:
         Elements whose bytes lie apart have two places, one for each byte.
         """
         place, layout = step.target, self.target.layout
-        unit = self.made_as.unit
+        unit = self.conv.makes.rows
         row = y + place.first * unit if unit > 1 else in_ring(place, place.first + y)
-        cache = FlatCache.of(layout, place.buffer, place.origin, **({"C": step.most_blocks} if self.is_last else {}))
+        cache = FlatCache.of(
+            layout, place.buffer, place.origin, **({"C": step.most_blocks} if self.conv.is_last else {})
+        )
         found = []
         for byte in (0, 1) if has_bytes_apart(layout) else (0,):
             at = Position(0, row, x, channel, tirx.const(byte, "int32"))
@@ -160,36 +148,14 @@ class ScalarInner:
 
 def scalar_inner(conv: RowConv, arguments: Arguments) -> ScalarInner:
     """Collect what scalar code knows of a conv of a nest of rows."""
-    form, extents, index = conv.form, (conv.source, conv.target), conv.index
+    form, scope = conv.form, conv.plan.scope("filters")
     assert isinstance(form, ScalarForm)
-    source, target = (Stored(*each) for each in zip(extents, (conv.reads.layout, conv.makes.layout), strict=True))
-    scope = conv.plan.scope("filters")
     scratch = [
         tirx.decl_buffer((elements,), dtype, numbered(what, conv.number), scope=scope)
         for what, _, dtype, elements in form.scratch()
     ]
-    return ScalarInner(
-        number=conv.number,
-        conv=conv.spec,
-        has_own_inputs=form.has_own_inputs,
-        sums_words=form.sums_words,
-        is_signed=conv.is_signed,
-        is_last=conv.is_last,
-        made_as=conv.made_as,
-        source=source,
-        target=target,
-        filter=conv.filter[0],
-        in_channels=form.inputs,
-        diagonal=form.diagonal,
-        in_zero=conv.in_zero,
-        filter_zero=conv.filter_zero,
-        fringe=0 if conv.is_last else conv.chain.output_zero_point(conv.number),
-        dtype=conv.chain.output_dtype(index),
-        sum_dtype=conv.chain.sum_dtype(index),
-        channel_unit=conv.makes.unit,
-        beside=_beside(conv.number, arguments),
-        offsets=next(iter(scratch), None),
-    )
+    source, target = Stored(conv.source, conv.reads.layout), Stored(conv.target, conv.makes.layout)
+    return ScalarInner(conv, form, source, target, _beside(conv.number, arguments), next(iter(scratch), None))
 
 
 def _beside(number: int, arguments: Arguments) -> Beside:

@@ -44,7 +44,7 @@ class Pixel:
 
     def each_tap(self, block: Block, tap: Tap) -> None:
         """Loop over the taps of a window."""
-        rows, columns = self.inner.conv.kernel
+        rows, columns = self.inner.conv.spec.kernel
 
         def row(at: Block, rh: tirx.Expr) -> None:
             source = at.bind("row", self.inner.source_row(self.operands, self.y, rh))
@@ -55,7 +55,7 @@ class Pixel:
 
 def registers(block: Block, inner: ScalarInner) -> Sums:
     """Allocate the sums of some channels apart from each other: LLVM would make a vector of sums side by side."""
-    count, dtype = (PAIRS, "int64") if inner.sums_words else (SCALAR_LANES, inner.sum_dtype)
+    count, dtype = (PAIRS, "int64") if inner.form.sums_words else (SCALAR_LANES, inner.sum_dtype)
     return [block.allocate(scalar_register(f"sum{number}", dtype)) for number in range(count)]
 
 
@@ -67,13 +67,13 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
     def value(row: tirx.Expr, rw: tirx.Expr, of: Any, lane: int = 0) -> tirx.Expr:
         at = Position(0, row, inner.source_column(pixel.x, rw), of)
         element = inner.source.element_at(source.behind(lane), at)  # pyright: ignore[reportArgumentType]
-        return centred(element, inner.in_zero, "int32")
+        return centred(element, inner.conv.in_zero, "int32")
 
     def weight(lane: int, of: Any, rh: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
         cache = filter.behind(lane * WORD_CHANNELS)
-        stored = Filter(cache, inner.filter, inner.in_channels, 0)  # pyright: ignore[reportArgumentType]
+        stored = Filter(cache, inner.conv.filter[0], inner.form.inputs, 0)  # pyright: ignore[reportArgumentType]
         element = stored.element_at(channel, of, rh, rw)
-        return centred(element, inner.filter_zero, "int32")
+        return centred(element, inner.conv.filter_zero, "int32")
 
     def product(of_source: tirx.Expr, of_filter: tirx.Expr) -> tirx.Expr:
         return (of_source * of_filter).astype(inner.sum_dtype)  # a product of int16 fits int32
@@ -84,19 +84,19 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
             for lane in range(SCALAR_LANES):
                 _add(at, sums[lane], product(shared, weight(lane, of, rh, rw)))
 
-        block.loop("rc", inner.in_channels, one)
+        block.loop("rc", inner.form.inputs, one)
 
     def of_own_group(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
         def one(at: Block, of: tirx.Expr) -> None:
             for lane in range(SCALAR_LANES):
                 # The first of some lanes is the first one of a group, and so is the first one of the lane's group.
-                first = lane // inner.in_channels * inner.in_channels
+                first = lane // inner.form.inputs * inner.form.inputs
                 _add(at, sums[lane], product(value(row, rw, channel + of, first), weight(lane, of, rh, rw)))
 
-        block.loop("rc", inner.in_channels, one)
+        block.loop("rc", inner.form.inputs, one)
 
     _clear(block, sums, inner.sum_dtype)
-    pixel.each_tap(block, of_own_group if inner.has_own_inputs else of_all_channels)
+    pixel.each_tap(block, of_own_group if inner.form.has_own_inputs else of_all_channels)
     return lambda lane: got(sums[lane])
 
 
@@ -132,7 +132,7 @@ def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset
             values = at.bind("values", _source_word(at, pixel, row, rw, of), "int64")
             for pair in range(PAIRS):
                 weights = _filter_word(inner, filter, channel, pair, of, rh, rw)
-                _accumulate(at, sums[pair], _multiplied(inner.is_signed), values, weights)
+                _accumulate(at, sums[pair], _multiplied(inner.conv.is_signed), values, weights)
 
         _each_word(block, inner, word)
 
@@ -154,7 +154,9 @@ def window_sum(block: Block, pixel: Pixel) -> tirx.Expr:
 
     def tap(at: Block, row: tirx.Expr, _rh: tirx.Expr, rw: tirx.Expr) -> None:
         def word(block: Block, of: tirx.Expr) -> None:
-            _accumulate(block, window, _multiplied(inner.is_signed), _source_word(block, pixel, row, rw, of), _ones())
+            _accumulate(
+                block, window, _multiplied(inner.conv.is_signed), _source_word(block, pixel, row, rw, of), _ones()
+            )
 
         _each_word(at, inner, word)
 
@@ -166,8 +168,8 @@ def stage_offsets(block: Block, inner: ScalarInner, operands: StepOperands, firs
     """Store the offsets that the source's zero point makes for a step's channels; `first` is the first logical one."""
     offsets, filter = inner.offsets, inner.filter_cache(operands)
     assert offsets is not None, "only a zero point makes offsets"
-    rows, columns = inner.conv.kernel
-    of_zeros = inner.in_zero * inner.filter_zero * rows * columns * words_of(inner) * WORD_CHANNELS
+    rows, columns = inner.conv.spec.kernel
+    of_zeros = inner.conv.in_zero * inner.conv.filter_zero * rows * columns * words_of(inner) * WORD_CHANNELS
     sums = registers(block, inner)
 
     def group(block: Block, index: tirx.Expr) -> None:
@@ -189,7 +191,7 @@ def stage_offsets(block: Block, inner: ScalarInner, operands: StepOperands, firs
         )
         for lane in range(SCALAR_LANES):
             total = _lane(got(sums[lane // WORD_LANES]), lane)
-            value = tirx.const(_wrapped(of_zeros), "int64") - total * tirx.const(inner.in_zero, "int64")
+            value = tirx.const(_wrapped(of_zeros), "int64") - total * tirx.const(inner.conv.in_zero, "int64")
             block.store(offsets, first + channel + lane, value.astype("int32"))
 
     block.loop("group", groups, group)
@@ -212,7 +214,7 @@ def _planes(inner: ScalarInner) -> tuple[int, int]:
     inside = next((extent for name, extent in extents.items() if name.endswith("c")), None)
     if inside is None:
         return 1, extents["C"]
-    return inner.diagonal.width if inner.diagonal else extents["C"], inside
+    return inner.form.diagonal.width if inner.form.diagonal else extents["C"], inside
 
 
 def _each_word(block: Block, inner: ScalarInner, word: Callable[[Block, tirx.Expr], None]) -> None:
@@ -239,7 +241,7 @@ def _filter_word(
     inner: ScalarInner, cache: FlatCache, output: Any, pair: int, channel: Any, rh: Any, rw: Any
 ) -> tirx.Expr:
     """Load the weights of 4 input channels for pair `pair` of output channels, counted from `output` on."""
-    place = cache.place(inner.filter.physical_index(o=output, i=channel, h=rh, w=rw))
+    place = cache.place(inner.conv.filter[0].physical_index(o=output, i=channel, h=rh, w=rw))
     return _loaded(cache.buffer, place + pair * PAIR_BYTES, PAIR_BYTES, "int64")
 
 

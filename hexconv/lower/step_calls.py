@@ -9,7 +9,7 @@ element where they begin.
                after:   ConvStep(conv, rows, channels, target=intermediate1[..], source=input_cache[..], ...)
     fill       before:  ConvStep(...)              after:  what the kernel emits
 
-Both are values that stand in TIR (`hexconv.tir.marks`). A block's is made of its axes, so TVM's own passes keep it right
+Both are values that stand in TIR (`hexconv.tir.marks`). A block's is made of its axes, so TVM's passes keep it right
 wherever the loops go.
 """
 
