@@ -26,6 +26,7 @@ def best(
     seconds: Seconds = 60.0,
     wide: bool = False,
     account: Annotated[bool, Parameter(negative=())] = False,
+    shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     json: bool = False,
 ) -> int:
     """Find the best plan of a chain that fits VTCM, and prove that no searched one is better; or plan a whole network.
@@ -62,6 +63,7 @@ def best(
         wide: show all columns of tables.
         account: of one chain, also show why each other plan was not chosen, the front of footprint against traffic,
             and the cuts.
+        shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         json: print JSON instead.
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
@@ -76,5 +78,5 @@ def best(
 
     check_folder("--output", output)
     how = (vtcm, objective, bytes_per_packet, threads, kernel, target, caches)
-    asked = Asked(*how, output, plot, run, verified, seconds, wide, account)
+    asked = Asked(*how, output, plot, run, verified, seconds, wide, account, tuple(shape or ()))
     return best_chains(chains, asked, json)

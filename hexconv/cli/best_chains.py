@@ -1,7 +1,7 @@
 """What `hexconv best` does: it plans chains, and writes, draws and verifies the answers, with their weights."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -11,14 +11,18 @@ from hexconv.cli.answers import print_json, utf8
 from hexconv.cli.cases import Batch, network_of, say_fallback
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, tenths, waiting
+from hexconv.cli.shapes import stated_shapes
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
-from hexconv.model import MANIFEST, Manifest
+from hexconv.model import MANIFEST, Manifest, import_model
+from hexconv.network.call_costs import CallCost, call_cost
+from hexconv.network.planned_model import PlannedModel, plan
 from hexconv.report import (
     answer_table,
     beside_lines,
     bound_lines,
+    call_lines,
     cuts_lines,
     cuts_table,
     front_table,
@@ -74,9 +78,13 @@ def weights_files(answer: Answer, source: Path, folder: Path) -> Iterator[tuple[
     for name, first, convs in _answers(answer):
         path = folder / f"{name}.npz"
         if path.resolve() != beside.resolve():
-            content = io.BytesIO()
-            np.savez(content, allow_pickle=False, **weights_of(weights, first, convs))
-            yield path.name, content.getvalue()
+            yield path.name, _npz(weights_of(weights, first, convs))
+
+
+def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    return content.getvalue()
 
 
 def _answers(answer: Answer) -> Iterator[tuple[str, int, int]]:
@@ -86,6 +94,7 @@ def _answers(answer: Answer) -> Iterator[tuple[str, int, int]]:
         yield winner.case.name, piece.first - 1, len(piece.chain.conv)
 
 
+MODEL_ENDING = ".onnx"
 SPARE = ("MACs", "packets (model)", "saved")
 """The columns that tables of plans leave out to fit 80 columns."""
 SPARE_OF_NETWORKS = ("pieces are", "plans", "saved bytes", "footprint bytes", "pieces")
@@ -110,6 +119,7 @@ class Asked:
         seconds: the time that one run on the simulator may take.
         is_wide: whether tables have all of their columns.
         account: whether to tell of all other plans too.
+        shapes: the sizes of a model's inputs that it leaves open, as texts.
     """
 
     vtcm: str | None
@@ -126,10 +136,15 @@ class Asked:
     seconds: float
     is_wide: bool
     account: bool
+    shapes: Sequence[str] = ()
 
 
 def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
-    """Plan chains; returns 0 if all fit and hold, 1 if one doesn't, 2 if a case can't be used or run."""
+    """Plan chains, or a model; returns 0 if all fit and hold, 1 if one doesn't, 2 if a case can't be used or run."""
+    if any(path.suffix == MODEL_ENDING for path in paths):
+        return best_model(paths, asked, json)
+    if asked.shapes:
+        raise InputError.because("--shape is for a model (MODEL.onnx)", "leave it out: cases state their shape")
     batch, known = _chains(paths, asked.target)
     if not batch.sources:
         return batch.code(False)
@@ -143,12 +158,62 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     if asked.plot:
         _plot(network, asked.plot)
     written = _write(network, batch, asked.output) if asked.output else []
+    return _told(network, batch, written, asked, json)
+
+
+def best_model(paths: Sequence[Path], asked: Asked, json: bool) -> int:
+    """Plan a model, and tell what a whole call costs; returns as `best_chains`."""
+    if len(paths) > 1:
+        raise InputError("CHAIN", f"{len(paths)} files, one of them a model", "one model, or case files alone")
+    with waiting("planning"):
+        imported = import_model(paths[0], stated_shapes("best", asked.shapes))
+        limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity_of(Plan())
+        question = replace(_question(limit, asked), plan=_plan_of(asked, asked.kernel))
+    planned = plan(imported, question, lambda network: _raced(network, asked.seconds) if asked.run else network)
+    network, batch = planned.network, Batch([])
+    for member in planned.members:
+        if member.refused and member.case.name not in {each.name for each in network.refused}:
+            batch.tell(f"{member.case.name}: not planned: {member.refused}")
+    for answer in network.planned:
+        say_fallback(answer.name, answer.kernels)
+    if asked.plot:
+        _plot(network, asked.plot)
+    written = _write_model(planned, asked.output) if asked.output else []
+    return _told(network, batch, written, asked, json, call_cost(planned))
+
+
+def _write_model(planned: PlannedModel, folder: Path) -> list[Path]:
+    """Write the case files of all pieces, each with its weights, and the model's manifest."""
+    files = dict[str, bytes]()
+    for member in planned.members:
+        first = 0
+        for case, _ in member.pieces:
+            convs = len(case.chain.conv)
+            files[f"{case.name}.toml"] = utf8(case.to_toml())
+            files[f"{case.name}.npz"] = _npz(weights_of(member.weights, first, convs))
+            first += convs
+    if manifest := planned_manifest(planned.network):
+        files[MANIFEST] = utf8(manifest.to_toml())
+    return write_folder(folder, files)
+
+
+def _told(
+    network: PlannedNetwork,
+    batch: Batch,
+    written: Sequence[Path],
+    asked: Asked,
+    json: bool,
+    cost: CallCost | None = None,
+) -> int:
+    """Verify answers where that was asked for, print all, and return the exit code."""
     checks = _checks(network, asked.seconds) if asked.verified else []
     if json:
         rows = [{**asdict(check), "holds": check.holds} for check in checks]
-        print_json({**network_row(network), "verified": rows, "files": [str(path) for path in written]})
+        told = {"verified": rows, "files": [str(path) for path in written]}
+        print_json({**network_row(network, cost), **told})
     else:
         _print(network, checks, written, asked)
+        _lines(call_lines(cost) if cost else ())
     for line in _undone(network, checks):
         batch.tell(line)
     if network.refused:
@@ -176,11 +241,17 @@ def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | No
 
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
     """Plan all chains; without a given limit, the VTCM of the cases' architecture is the limit."""
-    limit = _limit(batch, asked.vtcm)
-    plan = Plan(kernel="hvx", threads=asked.threads) if asked.threads > 1 else Plan()
+    return plan_all(batch.cases, _question(_limit(batch, asked.vtcm), asked), known, asked.kernel)
+
+
+def _question(limit: int, asked: Asked) -> Question:
     speed = asked.bytes_per_packet
-    question = Question(limit, asked.objective, plan, asked.target, asked.caches, bytes_per_packet=speed)
-    return plan_all(batch.cases, question, known, asked.kernel)
+    return Question(limit, asked.objective, _plan_of(asked), asked.target, asked.caches, bytes_per_packet=speed)
+
+
+def _plan_of(asked: Asked, kernel: Kernel | None = None) -> Plan:
+    """The knobs that are asked for."""
+    return Plan(kernel=kernel or "hvx", threads=asked.threads) if asked.threads > 1 else Plan(kernel=kernel)
 
 
 def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:

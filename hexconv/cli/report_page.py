@@ -11,19 +11,22 @@ from hexconv.cli.progress import counted, waiting
 from hexconv.errors import InputError
 from hexconv.lower import lower_case
 from hexconv.lower.vtcm import capacity_of
-from hexconv.model import Manifest
+from hexconv.model import Manifest, import_model
+from hexconv.network.call_costs import CallCost, call_cost
+from hexconv.network.planned_model import plan, question_of
 from hexconv.report.costs import read_sweeps
 from hexconv.report.page import Page, anchor
 from hexconv.report.page.network_view import cases_of, network_view
 from hexconv.report.plots import Format
 from hexconv.report.tables import read_rates
 from hexconv.run.copy_engine import Copies
-from hexconv.run.given import Given, bounded, given, weights_beside
+from hexconv.run.given import Given, bounded, given, named_weights, weights_beside
 from hexconv.run.profile import Profile, profile
-from hexconv.search import PlannedNetwork, Question, plan_all
-from hexconv.spec import Case, Target
+from hexconv.search import PlannedNetwork, plan_all
+from hexconv.spec import Case, Plan, Target
 from hexconv.written import write_folder
 
+MODEL_ENDING = ".onnx"
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 COPIES = Copies("early", 0)
 """The page says the same each time."""
@@ -56,11 +59,21 @@ class Asked:
     plot_format: Format
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """A case with the weights that it is run on."""
+
+    case: Case
+    given: Given
+
+
 def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     """Write the page; returns 0, or 2 if a case could not be used."""
     if asked.run and asked.target != "hexagon":
         what = f"--run shows the simulator's runs, and the target is {asked.target}"
         raise InputError.because(what, "give --target hexagon, or leave --run out")
+    if any(path.suffix == MODEL_ENDING for path in paths):
+        return _model_page(paths, asked, json)
     known, named = network_of(paths) or (None, paths or _all_cases())
     if known is None and asked.vtcm is not None:
         what = "--vtcm is for the folder of a network, and case files were given"
@@ -73,10 +86,44 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         return batch.code(False)
     network = _planned(batch, asked, known) if known else None
     runs = list(_weighed(cases_of(network) if network else batch.cases, batch))
-    cases = [run.case for run in runs]
+    shown = _Shown(network, network_name(known, paths)) if network and known else None
+    return _drawn(runs, batch, asked, json, shown)
+
+
+def _model_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
+    """Write the page of a model, planned as `hexconv build` plans it."""
+    if len(paths) > 1:
+        raise InputError("CASE", f"{len(paths)} files, one of them a model", "one model, or case files alone")
+    limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity_of(Plan())
+    batch = Batch([])
+    with waiting("planning"):
+        planned = plan(import_model(paths[0]), question_of(limit, target=asked.target))
+    weights = {case.name: (case, tensors) for member in planned.members for case, tensors in member.pieces}
+    for member in planned.members:
+        if member.refused:
+            batch.tell(f"{member.case.name}: {member.refused}")
+    runs = []
+    for case in cases_of(planned.network):
+        tensors = weights[case.name][1]
+        runs.append(Weighed(case, Given(named_weights(tensors), None, str(paths[0]))))
+    return _drawn(runs, batch, asked, json, _Shown(planned.network, paths[0].name, call_cost(planned)))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A planned network that the page shows."""
+
+    network: PlannedNetwork
+    name: str
+    cost: CallCost | None = None
+
+
+def _drawn(runs: Sequence[Weighed], batch: Batch, asked: Asked, json: bool, of: _Shown | None) -> int:
+    """Run cases where that was asked for, and draw the page; returns as `report_page`."""
     profiles = _profiles(runs, batch, asked.seconds) if asked.run else {}
     with waiting("drawing"):
-        shown = network_view(network, network_name(known, paths), profiles) if network and known else None
+        shown = network_view(of.network, of.name, profiles, of.cost) if of else None
+        cases = [run.case for run in runs]
         page = Page.of(cases, read_rates(asked.tables), read_sweeps(asked.sweep), profiles, shown)
         html = page.html()
     plots = _plots(page, asked.plot_format) if asked.plots else {}
@@ -103,22 +150,12 @@ def _all_cases() -> list[Path]:
 
 def _planned(batch: Batch, asked: Asked, known: Manifest) -> PlannedNetwork:
     """Plan every chain of a network for the fewest bytes moved."""
-    capacity = capacity_of(batch.cases[0].plan)
-    limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity
-    question = Question(limit, target=asked.target)
+    limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity_of(batch.cases[0].plan)
     with waiting("planning"):
-        network = plan_all(batch.cases, question, known)
+        network = plan_all(batch.cases, question_of(limit, target=asked.target), known)
     for refused in network.refused:
         batch.tell(f"{refused.name}: {refused.reason}")
     return network
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """A case with the weights that it is run on."""
-
-    case: Case
-    given: Given
 
 
 def _weighed(cases: Sequence[Case], batch: Batch) -> Iterator[Weighed]:

@@ -17,7 +17,7 @@ from hexconv.run.given import drawn_inputs
 from hexconv.run.tensors import Array
 from hexconv.search import Question
 from hexconv.spec import Target, choose_kernels
-from hexconv.spec.choices import Objective
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
 from hexconv.whitelist import identifier
 from hexconv.written import write_folder
 
@@ -43,7 +43,7 @@ class Wanted:
     vtcm_bytes: int
     target: Target = "hexagon"
     isa: str = DEFAULT_ISA
-    objective: Objective = "traffic"
+    objective: Objective = DEFAULT_OBJECTIVE
     shapes: Shapes = field(default_factory=dict)
     given: Path | None = None
     seed: int = 0

@@ -5,7 +5,7 @@
 `verify`, `build`, `best` and the page ask `plan` the same question, so that what is checked is what is built and shown.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,11 +19,11 @@ from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
 from hexconv.spec import Case, Plan, Target
-from hexconv.spec.choices import Objective
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
 
 
 def question_of(
-    vtcm_bytes: int, objective: Objective = "traffic", target: Target = "hexagon", threads: int = 1
+    vtcm_bytes: int, objective: Objective = DEFAULT_OBJECTIVE, target: Target = "hexagon", threads: int = 1
 ) -> Question:
     """Return the question that a search answers for each chain of a model.
 
@@ -95,19 +95,23 @@ class PlannedModel:
         return replace(self, members=tuple(members))
 
 
-def plan(imported: Imported, question: Question) -> PlannedModel:
+Decide = Callable[[PlannedNetwork], PlannedNetwork]
+
+
+def plan(imported: Imported, question: Question, decide: Decide = lambda network: network) -> PlannedModel:
     """Plan a model. A chain that no plan serves costs itself alone: its member says why.
 
     Args:
         imported: the model.
         question: the limit of VTCM, the objective, where chains are to run, and on how many threads.
+        decide: a function that replaces answers, such as by runs of plans that the model can't part.
 
     Raises:
         InputError: the model's weights can't be read.
     """
     members = members_of(imported)
     cases = [member.case for member in members if not member.refused]
-    network = plan_all(cases, question, imported.network, question.plan.kernel)
+    network = decide(plan_all(cases, question, imported.network, question.plan.kernel))
     answers = {answer.name: answer for answer in network.planned}
     refused = {each.name: each.reason for each in network.refused}
     return PlannedModel(imported, question, network, tuple(_planned(member, answers, refused) for member in members))

@@ -19,7 +19,7 @@ from hexconv.report.best_table import (
     verified_table,
 )
 from hexconv.report.check_tables import cache_csv, cache_table, causes, form_table, run_csv, run_row, work_table
-from hexconv.report.network_table import network_lines, network_table
+from hexconv.report.network_table import call_lines, network_lines, network_table
 from hexconv.report.network_verdict import network_verdict_lines, network_verdict_row, network_verdict_table
 from hexconv.report.perfetto import perfetto_json
 from hexconv.report.plots.cost_plots import write_front_plot
@@ -36,6 +36,7 @@ __all__ = [
     "cuts_lines",
     "cuts_table",
     "front_table",
+    "call_lines",
     "network_lines",
     "network_row",
     "network_table",

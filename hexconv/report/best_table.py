@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from hexconv.network.call_costs import CallCost
 from hexconv.report.check_tables import headed
 from hexconv.report.words import plan_effects, plan_name
 from hexconv.search.cuts import Cut, Cuts
@@ -274,13 +275,13 @@ def _saved(before: int | None, cut: Cut | None) -> str:
 Row = dict[str, Any]
 
 
-def network_row(network: PlannedNetwork) -> Row:
-    """Return the JSON of a planned network: all its chains and their sum."""
+def network_row(network: PlannedNetwork, cost: CallCost | None = None) -> Row:
+    """Return the JSON of a planned network: all its chains, their sum, and of a model what a whole call costs."""
     return {
         "chains": [answer_row(answer, network) for answer in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
         "not_taken": [asdict(conv) for conv in network.not_taken],
-        "total": asdict(network.total),
+        "total": {**asdict(network.total), **(asdict(cost) if cost else {})},
     }
 
 

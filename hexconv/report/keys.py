@@ -5,6 +5,7 @@ from hexconv.analyze.layout_bytes import LayoutUsage
 from hexconv.analyze.usage import AllocationUsage, CacheUsage, WorkUsage
 from hexconv.build.built_chain import Built
 from hexconv.model.manifest import Manifest, NotTaken
+from hexconv.network.call_costs import CallCost
 from hexconv.network.texts import BuiltNetwork
 from hexconv.report.check_tables import RUN_COLUMNS
 from hexconv.report.described import Key, Row, described, markdown
@@ -129,7 +130,11 @@ BEST: Keys = (
     Key("chains[]", "the chains that were planned", CHAIN),
     Key("refused[]", "the chains that no plan can serve", (Refused,)),
     Key("not_taken[]", "the model's convs that are in no chain", (NotTaken,)),
-    Key("total", "the sum of all chains", (Total,)),
+    Key(
+        "total",
+        "the sum of all chains; of a model (MODEL.onnx), from `before_packets` on, what a call costs",
+        (Total, CallCost),
+    ),
     Key("verified[]", "the checks of `--verify`", (Verified, Key("holds", "whether all of that holds"))),
     FILES,
 )

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.errors import one_line
 from hexconv.model.unfused import unfused_lines
+from hexconv.network.call_costs import CallCost
 from hexconv.report.best_table import cuts_lines
 from hexconv.report.check_tables import cell, headed
 from hexconv.report.words import counted
 from hexconv.search.planned_chains import Answer, PlannedNetwork
 from hexconv.spec.kernel_choice import kernel_columns
 
+SHOWN = 4
 NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes", "saved", "footprint bytes", "plans")
 
 
@@ -89,3 +92,20 @@ def _sum(network: PlannedNetwork) -> str:
 def _share(before: int | None, saved: int | None) -> str:
     """Return the share of the traffic that is saved, in percent."""
     return f"{100 * saved / before:.1f} %" if before and saved is not None else ""
+
+
+def call_lines(cost: CallCost) -> Iterator[str]:
+    """Yield lines on what a call of a network costs: packets by part, critical path, memory."""
+    of_kinds = ", ".join(f"{part.part} ({part.steps}) {part.after_packets}" for part in cost.parts[1:])
+    before = "" if cost.before_packets is None else f" instead of {cost.before_packets}"
+    yield f"a call takes about {cost.after_packets} packets{before}, by the model; hexconv verify counts them"
+    yield f"its chains take {cost.chains_after_packets} of these, its operators {cost.operators_after_packets}" + (
+        f": {of_kinds}" if of_kinds else ""
+    )
+    threads = counted(cost.threads, "thread")
+    yield f"critical path on {threads}: about {cost.critical_packets} packets; VTCM {cost.vtcm_bytes} bytes"
+    yield f"tensors between steps take {cost.arena_bytes} bytes; the fullest step needs {cost.least_arena_bytes}"
+    if cost.left:
+        shown = ", ".join(map(one_line, cost.left[:SHOWN]))
+        more = f" and {len(cost.left) - SHOWN} more" if len(cost.left) > SHOWN else ""
+        yield f"left out, since hexconv has no operator or no plan for them: {shown}{more}"

@@ -253,6 +253,13 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     return limited
 
 
+def named_weights(tensors: Tensors) -> dict[str, Array]:
+    """Return the weights of a chain by a run's names; the inverse of `Given.over`."""
+    filters = {filter_name(number): array for number, array in enumerate(tensors.filters, 1)}
+    biases = {bias_name(number): array for number, array in enumerate(tensors.biases, 1) if array is not None}
+    return {**filters, **biases, **tensors.vectors}
+
+
 def weights_of(weights: Mapping[str, Array], first: int, convs: int) -> dict[str, Array]:
     """Return the weights of some neighbouring convs of a chain, renamed as in a chain of these convs alone.
 

@@ -1,10 +1,12 @@
 """`hexconv best` from the command line: answers, files, exit codes, networks."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -13,12 +15,17 @@ from hexconv.cli.memory import memory_bytes
 from hexconv.errors import InputError
 from hexconv.example import NETWORK
 from hexconv.model import Manifest
+from hexconv.network import Wanted
+from hexconv.network.built_network import read_network
+from hexconv.network.compiled import arena_of, lives_of
+from hexconv.network.program_steps import Operation
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, plan_all
 from hexconv.search.grid import forget
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.draws import RUN
 from tests.strategies import chains
+from tests.verify.networks import residual
 
 
 def without_plan(chain: Chain) -> str:
@@ -322,3 +329,25 @@ def test_amounts_of_memory(text: str, size: int) -> None:
 def test_no_amounts_of_memory(text: str) -> None:
     with pytest.raises(InputError):
         memory_bytes(text, "--vtcm")
+
+
+def test_of_a_model_it_tells_what_a_whole_call_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the chains that `build` plans; its steps are those of the program, and parts add up to the whole."""
+    net, output = residual()
+    path = tmp_path / "net.onnx"
+    onnx.save(net.model(output), path)
+    asked = ["best", str(path), "--vtcm", "1MiB", "--no-run", "--threads", "4", "--json", "-o", str(tmp_path / "plans")]
+    assert exit_code(asked) == 0
+    total = json.loads(capsys.readouterr().out)["total"]
+    program = read_network(path, Wanted(1 << 20, "hexagon", objective="time", threads=4))
+    kinds = Counter(step.operator for step in program.steps if isinstance(step, Operation))
+    parts = {part["part"]: part for part in total["parts"]}
+    assert {name: part["steps"] for name, part in parts.items()} == {"chains": len(program.calls), **kinds}
+    for figure in ("after_packets", "before_packets", "critical_packets"):
+        assert total[figure] == sum(part[figure] for part in parts.values()) > 0
+    assert total["critical_packets"] < total["after_packets"]
+    assert total["after_bytes"] == total["chains_after_bytes"] + total["operators_after_bytes"]
+    assert total["arena_bytes"] == arena_of(lives_of(program)).bytes
+    names = {call.case.name for call in program.calls}
+    assert {each.stem for each in (tmp_path / "plans").glob("*.npz")} == names
+    assert exit_code(["best", str(tmp_path / "plans"), "--vtcm", "1MiB", "--no-run", "--json"]) == 0

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from hexconv.analyze import needed_work
 from hexconv.lower.vtcm import capacity_of
+from hexconv.network.call_costs import CallCost
 from hexconv.report.page.limit import Drawing
 from hexconv.report.page.worst_cases import MOST_WORST, Worst
 from hexconv.report.plots.plot import BAR, FAINT, GRID, PEER, ROLE_COLOURS, WIDTH
@@ -42,19 +43,22 @@ class NetworkView:
     drawing: Markup
 
 
-def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Profile]) -> NetworkView:
+def network_view(
+    network: PlannedNetwork, name: str, profiles: Mapping[str, Profile], cost: CallCost | None = None
+) -> NetworkView:
     """Put together what the page shows of a planned network.
 
     Args:
         network: the network with its chains planned.
         name: the name of its model, or of its folder.
         profiles: the profiles of the cases that were run, by name.
+        cost: what a call of the whole model costs; None where there is no model.
     """
     most = max((_apart(answer) or _after(answer) for answer in network.planned), default=0)
     headings = ("chain", "pieces", "apart", "planned", "saved", "VTCM", "issue slots", "ends")
     return NetworkView(
         name=name,
-        totals=tuple(_totals(network, profiles)),
+        totals=(*_totals(network, profiles), *(_of_call(cost) if cost else ())),
         worst=tuple(_worst(network)),
         headings=headings,
         rows=tuple(_row(answer, network, profiles) for answer in network.planned),
@@ -93,6 +97,23 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
     if network.refused or network.not_taken:
         unplanned, alone = counted(len(network.refused), "chain"), counted(len(network.not_taken), "conv")
         yield f"Without a plan: {unplanned}. In no chain: {alone}."
+
+
+def _of_call(cost: CallCost) -> Iterator[str]:
+    """Yield sentences about a call of the whole model."""
+    before = "" if cost.before_packets is None else f" instead of {cost.before_packets:,}"
+    kinds = ", ".join(f"{part.part} ({part.steps}) {part.after_packets:,}" for part in cost.parts[1:])
+    yield (
+        f"By the model a call takes about {cost.after_packets:,} packets{before}: {cost.chains_after_packets:,} in "
+        f"chains, {cost.operators_after_packets:,} in operators{': ' + kinds if kinds else ''}."
+    )
+    threads = counted(cost.threads, "thread")
+    yield (
+        f"The critical path on {threads} is about {cost.critical_packets:,} packets. Tensors between steps take "
+        f"{in_bytes(cost.arena_bytes)}."
+    )
+    if cost.left:
+        yield f"Left out, since hexconv has no operator or no plan for them: {', '.join(cost.left)}."
 
 
 def vtcm_bytes(network: PlannedNetwork) -> int:
