@@ -34,7 +34,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.analyze.needed import needed_work
 from hexconv.errors import Unsupported
 from hexconv.search.best_plan import REMEMBERED, best_plan
-from hexconv.search.found import Found, lowered
+from hexconv.search.found import DIGITS, Found, lowered
 from hexconv.search.grid import Figures
 from hexconv.search.question import COSTS, Question, value
 from hexconv.spec import Chain
@@ -361,7 +361,7 @@ class _Front:
         """Return the front of several; of ways that are equal in both, the one with the fewest pieces is kept."""
         names = ("times", "traffic_bytes", "pieces", "back")
         columns = [np.concatenate([getattr(front, name) for front in fronts]) for name in names]
-        order = np.lexsort((columns[2], columns[1], columns[0]))
+        order = np.lexsort((columns[2], columns[1], columns[0].astype(float).round(DIGITS)))
         kept = lowered(order, columns[1])
         if len(kept) > MOST_POINTS:
             kept = kept[np.linspace(0, len(kept) - 1, MOST_POINTS).round().astype(int)]

@@ -12,6 +12,8 @@ from hexconv.search.question import COSTS, Question, cost, ranked, value
 from hexconv.search.space import Scope
 from hexconv.spec import Chain
 
+DIGITS = 3
+"""The decimal places to which packets and times of a front are compared: sums of floats differ beyond them."""
 LEADING = 5
 """The number of leading plans that are kept."""
 
@@ -186,7 +188,8 @@ def quickest(grid: Grid, fitting: Integers, question: Question) -> tuple[Figures
 
     Of plans that move equally few bytes in about the same time, the one with the fewest packets stands for all.
     """
-    moved, times = grid.traffic_bytes[fitting].astype(float), value(grid, question.quickness, question)[fitting]
+    moved = grid.traffic_bytes[fitting].astype(float)
+    times = value(grid, question.quickness, question)[fitting].round(DIGITS)
     packets, sizes = (column[fitting].astype(float) for column in (grid.latency_packets, grid.footprint_bytes))
     found = []
     for point in lowered(np.lexsort((sizes, packets, moved, times)), moved):
