@@ -1,9 +1,8 @@
 """Figures found without a run: what caches hold, which share memory, what TVM allocated, what is moved and computed."""
 
-from hexconv.analyze.caches import PredictedCache
+from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.conv_form import ConvForm, conv_forms
 from hexconv.analyze.fit import Fit, vtcm_fit
-from hexconv.analyze.liveness import PredictedAllocation
 from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.planned import Planned, cache_footprints, copies_in_flight, planned_work, shared_allocations
 from hexconv.analyze.usage import Usage, WorkUsage, cache_usage, work_usage

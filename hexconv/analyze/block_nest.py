@@ -44,9 +44,8 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.row_stripes import RowsOfConv, Share, ahead_of, most_in_flight, shares_of
-from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows, slabs_read
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 MERGED_FROM = 1 << 14
 """From this many steps on, merging equal steps costs less than keeping them apart."""
@@ -127,18 +126,20 @@ class Made:
 
 
 @dataclass(frozen=True)
-class PlannedBlocks:
-    """A chain under a plan whose nest is kept in blocks; everything else is derived from it.
+class BlockStripes:
+    """The stripes and steps of a chain whose nest is kept in blocks, for one height; channels and images don't matter.
 
     The input is tensor 0, conv i writes tensor i + 1.
 
     Attributes:
         chain: the chain that is computed.
-        plan: the plan that it is computed by.
+        h_split: the slabs of a step.
+        is_double: whether copies overlap compute.
     """
 
     chain: Chain
-    plan: Plan
+    h_split: int
+    is_double: bool = False
 
     @cached_property
     def extents(self) -> tuple[Extents, ...]:
@@ -151,27 +152,27 @@ class PlannedBlocks:
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-        >>> planned = PlannedBlocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(h_split=2))
-        >>> planned.slabs, planned.row_steps
+        >>> stripes = BlockStripes(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), h_split=2)
+        >>> stripes.slabs, stripes.row_steps
         ((3, 3, 2), (2, 4))
         """
 
         def read(index: int, slabs: int) -> int:
-            read = slabs_read(self.chain.conv[index], min(self.plan.h_split, slabs))
+            read = slabs_read(self.chain.conv[index], min(self.h_split, slabs))
             return min(read, self.extents[index].row_blocks)
 
-        return self.chain.backwards(min(self.plan.h_split, self.extents[-1].row_blocks), read)
+        return self.chain.backwards(min(self.h_split, self.extents[-1].row_blocks), read)
 
     @cached_property
     def step_slabs(self) -> tuple[int, ...]:
         """The slabs that each conv makes in a step."""
-        return tuple(min(self.plan.h_split, slabs) for slabs in self.slabs[1:])
+        return tuple(min(self.h_split, slabs) for slabs in self.slabs[1:])
 
     @cached_property
     def row_steps(self) -> tuple[int, ...]:
         """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
         made = (*self.slabs[1:-1], self.extents[-1].row_blocks)
-        return tuple(ceil_divide(slabs, self.plan.h_split) for slabs in made)
+        return tuple(ceil_divide(slabs, self.h_split) for slabs in made)
 
     @cached_property
     def rings(self) -> int:
@@ -188,99 +189,30 @@ class PlannedBlocks:
         """How many steps come first that only read the input."""
         return 0
 
-    @property
-    def reads_in_flight(self) -> int:
-        """How many copies of the input are under way at once, with double buffering."""
-        return 2 if INPUT_CACHE in self.doubled else 1
-
     @cached_property
-    def channel_tiles(self) -> tuple[int, ...]:
-        """The tiles of output channels of each conv."""
-        return tuple(ceil_divide(tensor.channel_blocks, self.plan.k_split) for tensor in self.extents[1:])
-
-    @cached_property
-    def staged_blocks(self) -> tuple[int, ...]:
-        """The blocks of output channels in a tile of each conv."""
-        return tuple(min(self.plan.k_split, tensor.channel_blocks) for tensor in self.extents[1:])
-
-    def makes_source_again(self, index: int) -> bool:
-        """Whether what conv `index` reads is made again for each of its channel tiles."""
-        return self.plan.order == "k_outer" and self.row_steps[index] > 1
-
-    @cached_property
-    def copy_times(self) -> dict[str, int]:
-        """How often each cache is copied to or from: the iterations of all loops around the copy."""
-        times, runs, last = {}, self.extents[-1].batch, len(self.chain.conv) - 1
-        for index in reversed(range(last + 1)):
-            tiles = runs * self.row_steps[index] * self.channel_tiles[index]
-            if index == last:
-                times[OUTPUT_CACHE] = tiles
-            times[filter_cache(index + 1)] = 1 if self.plan.filters == "resident" else tiles
-            runs = tiles if self.makes_source_again(index) else runs * self.row_steps[index]
-        return {**times, INPUT_CACHE: runs}
-
-    @cached_property
-    def doubled(self) -> frozenset[str]:
-        """The names of the caches with two slots: one is computed on while the other is copied to or from.
-
-        >>> from hexconv.spec import Conv2d
-        >>> conv = Conv2d(out_channels=64)
-        >>> sorted(PlannedBlocks(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")).doubled)
-        ['filter1_cache', 'filter2_cache', 'output_cache']
-        """
-        rolls = {INPUT_CACHE} if self.rings else set()
-        names = {name for name, times in self.copy_times.items() if times > 1} - rolls
-        return frozenset(names if self.plan.buffering == "double" else ())
-
-    @cached_property
-    def passes(self) -> tuple[int, ...]:
-        """How often all steps of each tensor are run, over images and channel tiles."""
-
-        def read(index: int, times: int) -> int:
-            return times * (self.channel_tiles[index] if self.makes_source_again(index) else 1)
-
-        return self.chain.backwards(self.extents[-1].batch, read)
-
-    @cached_property
-    def made_once(self) -> tuple[Made, ...]:
-        """What the steps of every tensor make in one pass over all of them."""
+    def made(self) -> tuple[Made, ...]:
+        """What the steps of every tensor make of one image, in one pass over all of them."""
         found = []
-        walk = steps_backwards(self.chain, self.plan.h_split, self.slabs)
+        walk = steps_backwards(self.chain, self.h_split, self.slabs)
         for tensor, steps in zip(reversed(self.extents), walk, strict=True):
             sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, 1))
             found.append(Made(*map(int, sums)))
         return tuple(reversed(found))
 
-    @cached_property
-    def made(self) -> tuple[Made, ...]:
-        """What the steps of every tensor make, repetitions included."""
-        each = zip(self.made_once, self.passes, strict=True)
-        return tuple(Made(once.rows * times, once.slabs * times, once.stagings * times) for once, times in each)
 
-    def logical_pixels(self, tensor: int) -> int:
-        """Count the logical pixels of a tensor that its steps make."""
-        first, end = self.extents[tensor].valid_columns
-        return self.made[tensor].rows * (end - first)
-
-    def filter_stagings(self, index: int) -> int:
-        """Count how often all of the filter of conv `index` is staged."""
-        return 1 if self.plan.filters == "resident" else self.made[index + 1].stagings
-
-
-def planned_blocks(chain: Chain, plan: Plan) -> PlannedBlocks:
-    """Return what follows from a chain under a plan; each figure is computed once."""
-    kind = RolledBlocks if plan.halo == "roll" else PlannedBlocks
-    return kind(chain, plan)
+def block_stripes(chain: Chain, h_split: int, rolls: bool, is_double: bool) -> BlockStripes:
+    """Return the stripes of a chain; each figure is computed once."""
+    return (RolledStripes if rolls else BlockStripes)(chain, h_split, is_double)
 
 
 @dataclass(frozen=True)
-class RolledBlocks(PlannedBlocks):
-    """A chain under a plan whose nest is kept in blocks, and whose stripes make new slabs alone."""
+class RolledStripes(BlockStripes):
+    """The stripes of a chain whose nest is kept in blocks, where they make new slabs alone."""
 
     @cached_property
-    def _whole(self) -> PlannedBlocks:
+    def _whole(self) -> BlockStripes:
         """The same without rings."""
-        return PlannedBlocks(self.chain, self.plan)
+        return BlockStripes(self.chain, self.h_split)
 
     @cached_property
     def rings(self) -> int:
@@ -297,19 +229,19 @@ class RolledBlocks(PlannedBlocks):
         """The share of each tensor that has a ring.
 
         >>> from hexconv.spec import Conv2d
-        >>> conv, plan = Conv2d(out_channels=8, kernel=(3, 3)), Plan(order="h_outer", halo="roll", h_split=2)
-        >>> planned = RolledBlocks(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), plan)
-        >>> [(share.made, share.lead, share.ring) for share in planned.shares]
+        >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
+        >>> stripes = RolledStripes(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), h_split=2)
+        >>> [(share.made, share.lead, share.ring) for share in stripes.shares]
         [(2, 2, 3), (2, 1, 3)]
         """
-        slabs, size = [tensor.row_blocks for tensor in self.extents[: self.rings + 1]], self.plan.h_split
+        slabs, size = [tensor.row_blocks for tensor in self.extents[: self.rings + 1]], self.h_split
         shares = shares_of(self._convs, slabs, size, step=size)[: self.rings]
         return tuple(Share(*map(int, vars(share).values())) for share in shares)
 
     @cached_property
     def ahead(self) -> int:
         """The slabs of the input that its ring holds ahead."""
-        is_ahead = self.rings and self.plan.buffering == "double" and reads_input_rows(self.chain)
+        is_ahead = self.rings and self.is_double and reads_input_rows(self.chain)
         return int(ahead_of(self._convs, self.shares[0], self.extents[0].row_blocks)) if is_ahead else 0
 
     @property
@@ -343,8 +275,8 @@ class RolledBlocks(PlannedBlocks):
         return (*(steps // of_reader for steps, of_reader in parts), stripes + self.run_in, *others)
 
     @cached_property
-    def made_once(self) -> tuple[Made, ...]:
-        """What the steps of every tensor make in one pass over all of them."""
+    def made(self) -> tuple[Made, ...]:
+        """What the steps of every tensor make of one image, in one pass over all of them."""
         return (*map(self._made_in_ring, range(self.rings)), *self._whole_made[self.rings :])
 
     @property
@@ -361,9 +293,9 @@ class RolledBlocks(PlannedBlocks):
 
     @property
     def reads_in_flight(self) -> int:
-        """How many copies of the input are under way at once, with double buffering."""
+        """How many copies of the input are under way at once, where it has a ring and copies overlap compute."""
         if not self.ahead:  # a ring has a group for each step that only reads, and one for the next step
-            return 1 + self.reads_first if self.rings else super().reads_in_flight
+            return 1 + self.reads_first
         share, before = self.shares[0], self.run_in * self.shares[0].steps
         trips = self.row_steps[self.rings - 1] * share.steps
         start = np.arange(-before - self.reads_first, trips - before) * share.apart + share.lead + self.ahead

@@ -1,46 +1,10 @@
-"""Cache footprints from shapes and plan alone: the closed form of every cache's size.
+"""A cache and an allocation as the closed form predicts them, and the shapes of packed blocks."""
 
-One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. The
-tensors that it needs are found backwards, from the output to the input.
-
-Output cache. It holds one step of the last conv: h_split block rows (all of them if there are fewer), full width,
-k_split channel blocks.
-
-Filter caches. Each conv has one, which holds the k_split output-channel blocks of one step, with all input channels and
-the whole kernel; a 3x3 kernel makes it 9 times as large as 1x1. Resident filters are staged whole.
-
-Groups. A filter has the input channels of one group. If their number is no multiple of 32, the filter is stored without
-blocks of input channels: [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
-
-Input cache. It holds the stripe that the first conv reads in one of its steps (`hexconv.analyze.block_nest`).
-
-Intermediates. Each holds the stripe that the next conv reads, with all channels: a conv sums over all input channels,
-so all output channels of the conv before it must be there.
-
-Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
-
-Double buffering. A cache that is copied to or from more than once has two slots. A ring of the input has as many slabs
-more as one step of the first conv adds to its stripe, `step * stride`: they are read ahead. (There are none where a
-stride steps over slabs, since the next slabs to read then aren't those that follow.) A cache that is copied once has
-one slot.
-
-Knob by knob: `h_split` scales everything that has rows, and each slab of halo is paid once a step, so larger steps
-waste less on it. `k_split` scales filter caches and the output cache; intermediates hold all channels whatever it is.
-Kernel rows, times dilation, are the halo; kernel columns cost filter elements only, since the width is whole. Stride
-multiplies the rows read. Padding makes a tensor longer and wider (`hexconv.spec.extents`), so it counts where a
-stripe is the whole tensor, and in the width. Batch costs nothing: one image at a time is cached. The dtype changes
-bytes, and integers and float16 add accumulators, as do bias and activation.
-
-Source: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
-"""
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from hexconv.analyze.block_nest import PlannedBlocks
-from hexconv.spec import Chain, Extents, Plan
+from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, intermediate
 from hexconv.spec.places import BUFFER_ROLES, Role
 
 DTYPE_BYTES = {"float32": 4, "float16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
@@ -90,43 +54,32 @@ class PredictedCache:
         return self.elements * DTYPE_BYTES[self.dtype]
 
 
+@dataclass(frozen=True)
+class PredictedAllocation:
+    """One physical allocation.
+
+    Attributes:
+        holds: the names of its caches, in the order of their first use.
+        dtype: the type of the first cache.
+        bytes: the bytes of the largest cache.
+        is_in_vtcm: whether it lies in VTCM.
+        copies: how many equal parts it has: one for each thread that has caches of its own.
+    """
+
+    holds: tuple[str, ...]
+    dtype: str
+    bytes: int
+    is_in_vtcm: bool
+    copies: int = 1
+
+    @property
+    def elements(self) -> int:
+        """How many elements of `dtype` fit into it."""
+        return self.bytes // DTYPE_BYTES[self.dtype]
+
+
 BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
 FILTER_BLOCK = (8, 32, 4)
-
-
-def plain_footprints(planned: PlannedBlocks) -> tuple[PredictedCache, ...]:
-    """Predict every cache of a planned chain, in the order in which they are first written.
-
-    >>> from hexconv.analyze.block_nest import planned_blocks
-    >>> from hexconv.spec import Conv2d, Plan
-    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> caches = plain_footprints(planned_blocks(chain, Plan(k_split=2, h_split=2)))
-    >>> [(cache.name, cache.elements) for cache in caches][:3]
-    [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
-    """
-    chain = planned.chain
-    stripe = _stripe(planned.extents[0], planned.slabs[0] + planned.ahead)
-    caches = [PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, stripe)]
-    for index in range(len(chain.conv)):
-        caches.append(_filter_cache(planned, index))
-        if has_accumulator(chain, index):
-            known = (accumulator(index + 1), "accumulator", index + 1)
-            caches.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
-        caches.append(_written_by(planned, index))
-    return tuple(replace(each, shape=(2, *each.shape)) if each.name in planned.doubled else each for each in caches)
-
-
-def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
-    """Return the packed shape of a stripe of one image: `slabs` slabs, full width, all channels."""
-    return (1, slabs, tensor.column_blocks, tensor.channel_blocks, *BLOCK)
-
-
-def _filter_cache(planned: PlannedBlocks, index: int) -> PredictedCache:
-    """Predict the cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
-    out_blocks, *block = packed_filter(planned.chain, index)
-    shape = (out_blocks if planned.plan.filters == "resident" else planned.staged_blocks[index], *block)
-    return PredictedCache(filter_cache(index + 1), "filter", index + 1, planned.chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
@@ -136,15 +89,6 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
     if chain.conv[index].groups > 1 and inputs % CHANNEL_BLOCK:
         return (out_blocks, inputs, *kernel, CHANNEL_BLOCK)
     return (out_blocks, -(-inputs // CHANNEL_BLOCK), *kernel, *FILTER_BLOCK)
-
-
-def _written_by(planned: PlannedBlocks, index: int) -> PredictedCache:
-    """Predict the cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
-    number, dtype = index + 1, planned.chain.output_dtype(index)
-    stripe = _stripe(planned.extents[number], planned.slabs[number])
-    if number < len(planned.chain.conv):
-        return PredictedCache(intermediate(number), "intermediate", number, dtype, stripe)
-    return PredictedCache(OUTPUT_CACHE, "output", number, dtype, (*stripe[:3], planned.staged_blocks[index], *BLOCK))
 
 
 def has_accumulator(chain: Chain, index: int) -> bool:

@@ -1,32 +1,21 @@
-"""Lifetimes of caches in the loop nest of a plan, and which share memory by the rule of TVM's StorageRewrite.
+"""Lifetimes of caches in the nest of blocks of a plan, from its loops.
 
 A cache belongs to the innermost loop around everything that touches it, and lives from the first to the last statement
 of that loop's body that touches it; a loop is one statement of the body around it. Ring buffers (`halo = "roll"`) and
 caches of two slots (`buffering = "double"`) belong to the outermost level, whatever loops touch them: what they hold,
 or what is still copied to or from them, outlives every step.
 
-The nest is walked once (`hexconv.analyze.liveness` says when a cache starts and ends), and on the way
-
-- a cache that starts takes, of the memory that its plan puts it into, the smallest free allocation that is large
-  enough, else the largest free one of the same dtype (which then grows), if the two sizes are within a factor of 16;
-  else it gets an allocation of its own;
-- a statement that ends one cache and starts another, element by element, may run in place: same dtype, same size, same
-  memory;
-- a cache that ends sets its allocation free.
-
-So the filter caches of a chain take turns in one allocation, and the output cache takes the input cache's. The
-document's figures are those of the allocations (seed document 003, "Cache Usage": "the input cache is reused").
-
-It is written from the plan alone and knows no TVM; `hexconv.analyze.liveness` reads lifetimes off it.
+It is written from the plan alone and knows no TVM. Which caches share memory follows (`hexconv.analyze.shared_memory`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hexconv.analyze.block_nest import PlannedBlocks
-from hexconv.analyze.caches import DTYPE_BYTES, PredictedCache, has_accumulator, plain_footprints
+import numpy as np
+
+from hexconv.analyze.block_grid import BlockAxes, blocks_doubled
+from hexconv.analyze.caches import has_accumulator
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
-from hexconv.spec.places import Role, roles_in_vtcm
 
 
 @dataclass(frozen=True)
@@ -48,9 +37,8 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop around statements and other loops."""
+    """A loop of several trips around statements and other loops."""
 
-    extent: int
     body: "tuple[Node, ...]"
 
 
@@ -58,18 +46,76 @@ Node = Leaf | Loop
 _READ_INPUT = Leaf("read input", (INPUT_CACHE,), copies_in=True)
 
 
-def chain_nest(planned: PlannedBlocks) -> tuple[Node, ...]:
-    """The whole nest. Loops of one iteration are left out, since they leave no trace in the lowered TIR.
+@dataclass(frozen=True)
+class ConvLoops:
+    """Which loops of a conv make several trips; a loop of one leaves no trace in the lowered TIR.
 
-    The first copy into a cache with two slots stands before the outermost statement that holds its other copies.
+    Attributes:
+        steps: the loop over its row steps.
+        tiles: the loop over its channel tiles.
+        inside: a loop over the blocks of one step.
+        has_accumulator: whether its sums have a cache of their own.
     """
-    last = len(planned.chain.conv) - 1
-    staged = [_read_filter(index) for index in range(last + 1)] if planned.plan.filters == "resident" else []
-    body = _conv(planned, last, (Leaf("write output", (OUTPUT_CACHE,)),))
-    whole = (*staged, *_loops((planned.extents[-1].batch,), body))
+
+    steps: bool
+    tiles: bool
+    inside: bool
+    has_accumulator: bool
+
+
+@dataclass(frozen=True)
+class NestLoops:
+    """All on which lifetimes depend: equal nests have equal lifetimes, however many trips their loops make.
+
+    Attributes:
+        images: whether there is a loop over images.
+        convs: the loops of each conv.
+        by_channels: whether channel tiles are outermost, so that a conv of several row steps has its source made again.
+        is_resident: whether filters are staged once, before all loops.
+        rings: how many tensors have rings, the input first.
+        reads_first: whether steps come first that only read the input.
+        doubled: the names of the caches with two slots.
+    """
+
+    images: bool
+    convs: tuple[ConvLoops, ...]
+    by_channels: bool
+    is_resident: bool
+    rings: int
+    reads_first: bool
+    doubled: frozenset[str]
+
+
+def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
+    """Return the loops of plan `number` of a grid."""
+    word, h, k = map(int, np.unravel_index(number, axes.plans.shape))
+    plan = axes.plans.words[word]
+    stripes = axes.stripes_of(plan)[h]
+    convs = []
+    for index in axes.convs:
+        blocks = (int(axes.staged(index)[0, 0, k]), stripes.step_slabs[index], axes.extents[index + 1].column_blocks)
+        tiles, sums = bool(axes.tiles(index)[0, 0, k] > 1), has_accumulator(axes.chain, index)
+        convs.append(ConvLoops(stripes.row_steps[index] > 1, tiles, max(blocks) > 1, sums))
+    return NestLoops(
+        images=axes.extents[-1].batch > 1,
+        convs=tuple(convs),
+        by_channels=plan.order == "k_outer",
+        is_resident=plan.filters == "resident",
+        rings=stripes.rings,
+        reads_first=stripes.reads_first > 0,
+        doubled=blocks_doubled(axes, number),
+    )
+
+
+def chain_nest(loops: NestLoops) -> tuple[Node, ...]:
+    """The whole nest. The first copy into a cache with two slots stands before the statement that holds its others."""
+    last = len(loops.convs) - 1
+    staged = [_read_filter(index) for index in range(last + 1)] if loops.is_resident else []
+    body = _conv(loops, last, (Leaf("write output", (OUTPUT_CACHE,)),))
+    whole = (*staged, *_loop(loops.images, body))
     nodes: list[Node] = []
     for node in whole:
-        nodes += [leaf for leaf in _copies_in(node) if leaf.touches[0] in planned.doubled]
+        nodes += [leaf for leaf in _copies_in(node) if leaf.touches[0] in loops.doubled]
         nodes.append(node)
     return tuple(nodes)
 
@@ -87,52 +133,40 @@ def _copies_in(node: Node) -> Iterator[Leaf]:
         yield node
 
 
-def _conv(planned: PlannedBlocks, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
+def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
     """A conv in its outer loops: its source is made first, then its filter is read.
 
     A conv with one row step makes its source once for all of its channel tiles, whatever the order.
 
     Args:
-        planned: the chain and its plan.
+        loops: the loops of the nest.
         index: the number of the conv, from 0.
         after: the statements that follow in each of its tiles.
     """
-    channel_tiles, stripes = planned.channel_tiles[index], planned.row_steps[index]
-    filter = () if planned.plan.filters == "resident" else (_read_filter(index),)
-    tile = (*filter, *_blocks(planned, index), *after)
-    source = _source(planned, index)
-    if not planned.makes_source_again(index):
-        ahead = (_READ_INPUT,) if index + 1 == planned.rings and planned.reads_first else ()
-        return (*ahead, *_loops((stripes,), (*source, *_loops((channel_tiles,), tile))))
-    return _loops((channel_tiles, stripes), (*source, *tile))
+    conv = loops.convs[index]
+    filter = () if loops.is_resident else (_read_filter(index),)
+    tile = (*filter, *_blocks(loops, index), *after)
+    source = _conv(loops, index - 1) if index else (_READ_INPUT,)
+    if loops.by_channels and conv.steps:
+        return _loop(conv.tiles, _loop(conv.steps, (*source, *tile)))
+    ahead = (_READ_INPUT,) if index + 1 == loops.rings and loops.reads_first else ()
+    return (*ahead, *_loop(conv.steps, (*source, *_loop(conv.tiles, tile))))
 
 
-def _source(planned: PlannedBlocks, index: int) -> tuple[Node, ...]:
-    """Read the input, or run the conv before in steps of its own."""
-    if index == 0:
-        return (_READ_INPUT,)
-    return _conv(planned, index - 1)
-
-
-def _blocks(planned: PlannedBlocks, index: int) -> tuple[Node, ...]:
-    """The loops over the blocks of one step; their statements are init, compute and, if there is one, the epilogue."""
-    target, source = target_cache(index + 1, len(planned.chain.conv)), source_cache(index + 1)
-    sums = accumulator(index + 1) if has_accumulator(planned.chain, index) else target
+def _blocks(loops: NestLoops, index: int) -> tuple[Node, ...]:
+    """The loop over the blocks of one step; its statements are init, compute and, if there is one, the epilogue."""
+    target, source = target_cache(index + 1, len(loops.convs)), source_cache(index + 1)
+    sums = accumulator(index + 1) if loops.convs[index].has_accumulator else target
     conv = f"conv {index + 1}"
     body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, filter_cache(index + 1)))]
     if sums != target:
         body.append(Leaf(f"{conv} epilogue", (sums, target), elementwise=True))
-    slabs = planned.step_slabs[index]
-    ko_inner, ho_inner, wo = planned.staged_blocks[index], slabs, planned.extents[index + 1].column_blocks
-    return _loops((ko_inner, ho_inner, wo), body)
+    return _loop(loops.convs[index].inside, body)
 
 
-def _loops(extents: Sequence[int], body: Sequence[Node]) -> tuple[Node, ...]:
-    """Put `body` inside of loops of these extents, without the loops of one iteration."""
-    nodes = tuple(body)
-    for extent in reversed(extents):
-        nodes = (Loop(extent, nodes),) if extent > 1 else nodes
-    return nodes
+def _loop(is_run_again: bool, body: Sequence[Node]) -> tuple[Node, ...]:
+    """Put `body` inside of a loop, if that makes several trips."""
+    return (Loop(tuple(body)),) if is_run_again else tuple(body)
 
 
 @dataclass(frozen=True)
@@ -167,25 +201,25 @@ class Life:
     last: int
 
 
-def statements(planned: PlannedBlocks) -> tuple[Statement, ...]:
+def statements(loops: NestLoops) -> tuple[Statement, ...]:
     """The outermost statements of a plan's nest."""
-    rings = {source_cache(number) for number in range(1, planned.rings + 1)}
-    return _statements(chain_nest(planned), outermost=planned.doubled | rings)
+    rings = {source_cache(number) for number in range(1, loops.rings + 1)}
+    return _statements(chain_nest(loops), outermost=loops.doubled | rings)
 
 
-def lives_of(planned: PlannedBlocks) -> tuple[Life, ...]:
+def lives_of(loops: NestLoops) -> tuple[Life, ...]:
     """When each cache is live, by start. In a loop that runs again it lives in each iteration anew, or outlives them.
 
-    >>> from hexconv.analyze.block_nest import planned_blocks
+    >>> from hexconv.analyze.block_grid import blocks_of_plan
     >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> lives = lives_of(planned_blocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
+    >>> lives = lives_of(loops_of(blocks_of_plan(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())))
     >>> [(life.cache, life.first, life.last) for life in lives][:3]
     [('input_cache', 0, 3), ('filter1_cache', 1, 3), ('intermediate1', 1, 6)]
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    _walk(statements(planned), 0, first, last)
+    _walk(statements(loops), 0, first, last)
     lives = (Life(name, first[name], last[name]) for name in first)
     return tuple(sorted(lives, key=lambda life: (life.first, life.last)))
 
@@ -235,113 +269,3 @@ def _touches(node: Node) -> Iterator[str]:
         return
     for child in node.body:
         yield from _touches(child)
-
-
-MATCH_RANGE = 16
-"""A cache takes a free allocation that is at most this many times smaller or larger."""
-
-
-@dataclass(frozen=True)
-class PredictedAllocation:
-    """One physical allocation.
-
-    Attributes:
-        holds: the names of its caches, in the order of their first use.
-        dtype: the type of the first cache.
-        bytes: the bytes of the largest cache.
-        is_in_vtcm: whether it lies in VTCM.
-        copies: how many equal parts it has: one for each thread that has caches of its own.
-    """
-
-    holds: tuple[str, ...]
-    dtype: str
-    bytes: int
-    is_in_vtcm: bool
-    copies: int = 1
-
-    @property
-    def elements(self) -> int:
-        """How many elements of `dtype` fit into it."""
-        return self.bytes // DTYPE_BYTES[self.dtype]
-
-
-@dataclass
-class _Memory:
-    """An allocation that may still grow while the nest is walked."""
-
-    dtype: str
-    bytes: int
-    is_in_vtcm: bool
-    holds: list[str] = field(default_factory=list)
-
-
-def plain_allocations(planned: PlannedBlocks) -> tuple[PredictedAllocation, ...]:
-    """The physical allocations of a planned chain, in the order in which they are made.
-
-    >>> from hexconv.analyze.block_nest import planned_blocks
-    >>> from hexconv.spec import Chain, Conv2d, Plan
-    >>> conv = Conv2d(out_channels=128)
-    >>> planned = planned_blocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
-    >>> [(a.holds, a.elements) for a in plain_allocations(planned)]
-    [(('input_cache', 'output_cache'), 65536), (('intermediate1',), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
-    """
-    caches = {cache.name: cache for cache in plain_footprints(planned)}
-    memories = _Memories(caches, roles_in_vtcm(planned.plan.storage))
-    memories.walk(statements(planned))
-    return tuple(PredictedAllocation(tuple(m.holds), m.dtype, m.bytes, m.is_in_vtcm) for m in memories.all)
-
-
-class _Memories:
-    """The allocations made so far, and which of them are free."""
-
-    def __init__(self, caches: dict[str, PredictedCache], in_vtcm: frozenset[Role]) -> None:
-        self._caches = caches
-        self._in_vtcm = in_vtcm
-        self._home: dict[str, _Memory] = {}
-        self._free: list[_Memory] = []
-        self.all: list[_Memory] = []
-
-    def walk(self, steps: Sequence[Statement]) -> None:
-        """Start and end caches in program order."""
-        for step in steps:
-            replaced = {name: source for name in step.starts if (source := self._in_place(step, name))}
-            for name in step.starts:
-                self._start(name, self._home[replaced[name]] if name in replaced else self._find(self._caches[name]))
-            self.walk(step.inside)
-            # A stable sort keeps allocations of one size in the order in which they were set free.
-            self._free += [self._home[name] for name in step.ends if name not in replaced.values()]
-            self._free.sort(key=lambda memory: memory.bytes)
-
-    def _start(self, name: str, memory: _Memory) -> None:
-        """Put a cache into a given allocation."""
-        memory.bytes = max(memory.bytes, self._caches[name].bytes)
-        memory.holds.append(name)
-        self._home[name] = memory
-
-    def _in_place(self, step: Statement, name: str) -> str | None:
-        """The memory of a cache that ends with this step, if `name` can replace that cache element by element."""
-        cache = self._caches[name]
-        same = (
-            source
-            for source in step.ends
-            if source in self._home
-            and self._home[source].dtype == cache.dtype
-            and self._home[source].bytes == cache.bytes
-            and self._home[source].is_in_vtcm == self._is_in_vtcm(cache)
-        )
-        return next(same, None) if step.elementwise else None
-
-    def _is_in_vtcm(self, cache: PredictedCache) -> bool:
-        return cache.place in self._in_vtcm
-
-    def _find(self, cache: PredictedCache) -> _Memory:
-        """A free allocation by StorageRewrite's rule, or a new one."""
-        size, free = cache.bytes, [each for each in self._free if each.is_in_vtcm == self._is_in_vtcm(cache)]
-        larger = [memory for memory in free if size <= memory.bytes <= size * MATCH_RANGE]
-        smaller = [m for m in reversed(free) if size // MATCH_RANGE <= m.bytes < size and m.dtype == cache.dtype]
-        for memory in (*larger, *smaller):
-            self._free.remove(memory)
-            return memory
-        memory = _Memory(cache.dtype, 0, self._is_in_vtcm(cache))
-        self.all.append(memory)
-        return memory

@@ -16,26 +16,32 @@ these are under way between their start and their wait:
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hexconv.analyze.block_nest import PlannedBlocks, planned_blocks
-from hexconv.analyze.caches import PredictedCache, plain_footprints
-from hexconv.analyze.liveness import PredictedAllocation, plain_allocations
+from hexconv.analyze.block_grid import (
+    BlockAxes,
+    blocks_doubled,
+    blocks_footprints,
+    blocks_in_flight,
+    blocks_macs,
+    blocks_of_plan,
+    blocks_traffic,
+)
+from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.needed import Work
 from hexconv.analyze.row_axes import NestAxes
 from hexconv.analyze.row_grid import (
-    doubled,
-    reads_in_flight,
     rows_allocations,
+    rows_doubled,
     rows_footprints,
+    rows_in_flight,
     rows_macs,
     rows_of_plan,
     rows_traffic,
 )
 from hexconv.analyze.row_nest import PlannedRows, planned_rows
-from hexconv.analyze.traffic import plain_touched, plain_work
+from hexconv.analyze.shared_memory import blocks_allocations
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
 from hexconv.spec.names import copied_arguments, copied_caches
-from hexconv.spec.places import MIXED
 from hexconv.spec.vectors import vectors_bytes
 
 
@@ -62,9 +68,9 @@ class Planned:
         return nest_of(self.chain, self.plan)
 
     @cached_property
-    def blocks(self) -> PlannedBlocks:
-        """What follows for a nest of blocks, that of the plain kernel."""
-        return planned_blocks(self.chain, self.plan)
+    def blocks(self) -> BlockAxes:
+        """The plan as a grid of one, for a nest of blocks, that of the plain kernel."""
+        return blocks_of_plan(self.chain, self.plan)
 
     @cached_property
     def rows(self) -> PlannedRows:
@@ -79,12 +85,12 @@ class Planned:
     @cached_property
     def caches(self) -> tuple[PredictedCache, ...]:
         """Every cache of the kernel that the chain gets, in the order in which they are first written."""
-        return rows_footprints(self.axes) if self.nest == "rows" else plain_footprints(self.blocks)
+        return rows_footprints(self.axes) if self.nest == "rows" else blocks_footprints(self.blocks)
 
     @cached_property
     def allocations(self) -> tuple[PredictedAllocation, ...]:
         """Every physical allocation of that kernel, in order."""
-        return tuple(rows_allocations(self.axes)) if self.nest == "rows" else plain_allocations(self.blocks)
+        return tuple(rows_allocations(self.axes)) if self.nest == "rows" else blocks_allocations(self.blocks)
 
     @cached_property
     def work(self) -> Work:
@@ -96,14 +102,10 @@ class Planned:
     def nest_work(self) -> Work:
         """All bytes that caches move and all MACs; if some caches lie in VTCM, also the traffic of those outside."""
         if self.nest == "rows":
-            traffic, macs = rows_traffic(self.axes), rows_macs(self.axes)
-            return Work(*({name: int(each.item()) for name, each in found.items()} for found in (traffic, macs)))
-        work = plain_work(self.blocks)
-        if self.plan.storage not in MIXED:
-            return work
-        outside = {each.name for each in self.caches if not each.is_in_vtcm(self.plan)}
-        there = {name: count for name, count in plain_touched(self.blocks).items() if name in outside}
-        return replace(work, traffic_bytes=work.traffic_bytes | there)
+            found = rows_traffic(self.axes), rows_macs(self.axes)
+        else:
+            found = blocks_traffic(self.blocks), blocks_macs(self.blocks)
+        return Work(*({name: int(each.item()) for name, each in figures.items()} for figures in found))
 
 
 def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -148,6 +150,6 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
     if planned.plan.buffering == "single" or planned.nest == "bands":
         return dict.fromkeys(tensors, 0)
     in_rows = planned.nest == "rows"
-    two = doubled(planned.axes) if in_rows else planned.blocks.doubled
+    two = rows_doubled(planned.axes) if in_rows else blocks_doubled(planned.blocks)
     in_flight = {name: 2 if cache in two else 1 for name, cache in zip(tensors, caches, strict=True)}
-    return {**in_flight, "input": reads_in_flight(planned.axes) if in_rows else planned.blocks.reads_in_flight}
+    return {**in_flight, "input": rows_in_flight(planned.axes) if in_rows else blocks_in_flight(planned.blocks)}

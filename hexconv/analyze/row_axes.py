@@ -22,6 +22,7 @@ import numpy as np
 from hexconv.analyze.caches import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.nest_packets import on_conv, on_filter, on_input, on_output
+from hexconv.analyze.plan_axes import Plans
 from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.analyze.row_nest import PlannedRows, planned_rows
 from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
@@ -93,38 +94,6 @@ def _what_decides(planned: PlannedRows, index: int) -> Hashable:
 def _row_of(layout: Layout) -> tuple[str, tuple[int, ...]]:
     """Return how a row of a tensor lies; how many rows and images there are does not matter."""
     return layout.name, layout.physical_shape[2:]
-
-
-@dataclass(frozen=True)
-class Plans:
-    """Plans of one chain as a grid with three axes: words x heights of stripes x values of k_split.
-
-    Attributes:
-        words: one plan for every combination of words, [words]; what their splits are doesn't matter.
-        heights: the rows of a stripe, [H], where the output has as many.
-        k_splits: the values of k_split, [K].
-        sample: a plan with the words that all have in common: kernel, threads, strips, and whether stripes are blocks
-            or rows, where that decides how the output lies.
-    """
-
-    words: tuple[Plan, ...]
-    heights: tuple[int, ...]
-    k_splits: tuple[int, ...]
-    sample: Plan
-
-    @classmethod
-    def of(cls, plan: Plan) -> "Plans":
-        """Return a grid of one plan."""
-        return cls((plan,), (plan.stripe_rows,), (plan.k_split,), plan)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """The sizes of the axes."""
-        return len(self.words), len(self.heights), len(self.k_splits)
-
-    def flags(self, knob: str, value: str) -> Integers:
-        """Return where a knob has a value: [words, 1, 1]."""
-        return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
 
 
 Priced = Callable[[Parts], Any]

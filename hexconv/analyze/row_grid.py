@@ -8,6 +8,26 @@ makes anything, or once for all threads if it is resident; and the packed output
 through no cache; `hexconv.analyze.planned` counts them once a call.
 
 With double buffering a cache that is copied to or from more than once gets a second slot.
+
+If some caches lie in VTCM and another lies outside, what a kernel does in that other one is traffic: every load and
+every store counts, however often it touches the same byte. Copies into a cache and out of it are counted with the
+argument that they copy, and filling its padding isn't counted. Counted are caches, and the buffers that hold their
+elements in another order: `split`, a source of int16 that is taken apart, and `planes`, a source where lanes are
+pixels, or dense rows as often as they are copied. A kernel's sums and constants don't count, nor does what it reads in
+`words`, the cache of a filter whose words scalar loads read.
+
+HVX kernels read and write, for a row of outputs:
+
+    source   4 bytes for each word of 4 channels under a window, once for each tile of channels (or two vectors for
+             each 32 words of a run, where they are spread over vectors); where the zero point of
+             the filter wants windows summed ahead, all vectors of the rows under the row of outputs as well; a
+             depthwise conv reads vectors of 4 pixels, those that its windows meet, once for rows made together
+    filter   128 bytes for each word, block of 32 channels and tile of pixels; of a depthwise conv, once for rows made
+             together, or for each of their tiles
+    target   whole vectors, those of the fringe included
+
+Scalar code in their nest reads 4 bytes of the source and 32 of the filter for 8 output channels; product by product, an
+element for 8 products (a depthwise conv one each), and one of the filter for each. It writes all that it makes.
 """
 
 from collections import defaultdict
@@ -17,11 +37,11 @@ from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.caches import PredictedCache
+from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
-from hexconv.analyze.liveness import PredictedAllocation
 from hexconv.analyze.nest_packets import on_set_up
-from hexconv.analyze.row_axes import NestAxes, Plans, Priced, as_parts
+from hexconv.analyze.plan_axes import Plans
+from hexconv.analyze.row_axes import NestAxes, Priced, as_parts
 from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.kernel.bands import turns
 from hexconv.kernel.cost import Parts
@@ -37,7 +57,6 @@ from hexconv.spec.names import (
     target_cache,
     words_cache,
 )
-from hexconv.spec.places import MIXED
 
 OF_STRIPES = ("input", "intermediate", "output")
 """The roles of caches that hold the rows of a stripe."""
@@ -120,7 +139,7 @@ def footprint_bytes(axes: NestAxes, granule_bytes: int) -> Integers:
     for tensor, caches in every:
         cache = next(each for each, _ in caches if each)
         name, copies = _name(cache.role, tensor), _copies(axes, cache.role)
-        held = _held_bytes(axes, tensor, caches, kind) * slots.get(name, 1) * counts(axes, cache)
+        held = _held_bytes(axes, tensor, caches, kind) * slots.get(name, 1) * axes.plans.counts(cache)
         held = copies * ceil_divide(held, granule_bytes) * granule_bytes
         if name not in memories:
             total = total + held
@@ -203,20 +222,6 @@ def _turns(axes: NestAxes) -> dict[str, Integers]:
     }
 
 
-def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
-    """Return [words, 1, 1]: 1 where a cache counts, else 0.
-
-    Where some cache lies in VTCM, those in VTCM count; elsewhere all do that there are.
-    """
-    plans = {plan.storage: plan for plan in axes.plans.words}
-    there = {
-        storage: cache.is_in_vtcm(plan) or not (plan.uses_vtcm or cache.is_vtcm_only) for storage, plan in plans.items()
-    }
-    if len(there) == 1:
-        return np.full((1, 1, 1), int(*there.values()))
-    return np.array([there[plan.storage] for plan in axes.plans.words])[:, None, None] * 1
-
-
 def _slots(axes: NestAxes) -> dict[str, Integers]:
     """Return the slots of each cache: 2 if it is copied to or from more than once while something computes."""
     double, per_tile = axes.plans.flags("buffering", "double"), axes.plans.flags("filters", "per_tile")
@@ -235,19 +240,19 @@ def _slots(axes: NestAxes) -> dict[str, Integers]:
     return {name: np.where(double & each, 2, 1) for name, each in repeats.items()}
 
 
-def doubled(axes: NestAxes) -> frozenset[str]:
+def rows_doubled(axes: NestAxes) -> frozenset[str]:
     """Return the names of the caches of one plan that have two slots."""
     return frozenset(name for name, slots in _slots(axes).items() if slots.item() > 1)
 
 
-def reads_in_flight(axes: NestAxes) -> int:
+def rows_in_flight(axes: NestAxes) -> int:
     """How many copies of the input a thread of one plan has under way at once, with double buffering.
 
     A ring copies row by row; one that isn't read ahead has a copy for each stripe that only reads, and the next one.
     """
     (stripes,) = axes.counts.values()
     if not stripes.streams[0]:
-        return 2 if INPUT_CACHE in doubled(axes) else 1
+        return 2 if INPUT_CACHE in rows_doubled(axes) else 1
     return stripes.reads_in_flight(0) if stripes.ahead[0] else 1 + int((stripes.warm_up - stripes.run_in)[0])
 
 
@@ -258,8 +263,8 @@ def rows_traffic(axes: NestAxes) -> dict[str, Integers]:
         sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index)).astype(axes.kind)
         traffic[filter_name(index + 1)] = axes.stagings(index) * sizes
     traffic["output"] = np.array(axes.tiles[0].output_bytes)
-    if any(plan.storage in MIXED for plan in axes.plans.words):
-        outside = {name: 1 - counts(axes, cache) for name, cache in _every_cache(axes).items()}
+    if axes.plans.is_mixed:
+        outside = {name: 1 - axes.plans.counts(cache) for name, cache in _every_cache(axes).items()}
         for name, size in rows_touched(axes):
             if outside[name].any():
                 traffic[name] = traffic.get(name, 0) + outside[name] * size

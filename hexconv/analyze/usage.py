@@ -8,8 +8,7 @@ several caches that share an allocation may have a figure; all are compared with
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.caches import PredictedCache
-from hexconv.analyze.liveness import PredictedAllocation
+from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.errors import InputError

@@ -1,26 +1,22 @@
 """The figures of every plan of a chain: footprint, traffic, MACs and packets."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.exact import Integers, integer_type
-from hexconv.analyze.fit import vtcm_terms
-from hexconv.analyze.planned import Planned
+from hexconv.analyze.block_grid import BlockAxes, blocks_macs, blocks_traffic, with_kind
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.row_axes import NestAxes
 from hexconv.analyze.row_grid import footprint_bytes, rows_exposed, rows_macs, rows_packets, rows_traffic
+from hexconv.analyze.shared_memory import blocks_footprint
 from hexconv.lower.vtcm import GRANULE_BYTES
-from hexconv.search.block_grid import BlockAxes, cache_grids, two_slots
-from hexconv.search.grid_work import work_grid
 from hexconv.search.machine import Rates
-from hexconv.search.shared_memory import allocated_bytes, programs
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
-from hexconv.spec.places import MIXED
 from hexconv.spec.vectors import vectors_bytes
 
 FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets", "exposed_bytes")
@@ -180,11 +176,7 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
     nest = nest_of(chain, space.words[0])
     if nest == "rows":
         return _of_rows(chain, space, rates)
-    is_mixed = any(words.storage in MIXED for words in space.words)
-    grid, overlaps = _one_by_one(chain, space) if is_mixed else _of_blocks(chain, space)
-    packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
-    exposed = np.where(overlaps, 0, grid.traffic_bytes)  # the larger of both is in the packets already
-    return replace(grid, latency_packets=packets, exposed_bytes=exposed)
+    return _of_blocks(chain, space, rates)
 
 
 def _of_rows(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -202,36 +194,16 @@ def nest_footprint(chain: Chain, space: Space) -> Integers:
     return np.broadcast_to(footprint, space.shape).ravel()
 
 
-def _of_blocks(chain: Chain, space: Space) -> tuple[Grid, Integers]:
-    """Compute figures of all plans of a nest of blocks at once, without a latency, and whether copies overlap."""
-    axes = BlockAxes(chain, space)
-    work, footprint = work_grid(axes), allocated_bytes(space, cache_grids(axes), programs(axes))
-    nothing = np.zeros(space.size)
-    overlaps = sum(two_slots(axes).values(), np.zeros((1, 1, 1), int)) > 0
-    grid = Grid(space, footprint, work.traffic_bytes.ravel(), work.macs.ravel(), nothing, nothing)
-    return grid, np.broadcast_to(overlaps, space.shape).ravel()
-
-
-def _one_by_one(chain: Chain, space: Space) -> tuple[Grid, Integers]:
-    """Compute figures as `_of_blocks` does, but plan by plan: for plain with caches in both memories."""
-    sizes, works, overlaps = [], [], []
-    for number in range(space.size):
-        planned = Planned(chain, space.plan(number))
-        sizes.append([term.vtcm_bytes for term in vtcm_terms(planned)])
-        works.append(planned.nest_work)
-        overlaps.append(bool(planned.blocks.doubled))
-    grid = Grid(
-        space,
-        _sums(sizes),
-        _sums([work.traffic_bytes.values() for work in works]),
-        _sums([work.macs.values() for work in works]),
-        np.zeros(space.size),
-        np.zeros(space.size),
+def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
+    """Compute figures of all plans of a nest of blocks at once."""
+    axes = with_kind(BlockAxes(chain, space.plans))
+    footprint, overlaps = (
+        blocks_footprint(axes, GRANULE_BYTES),
+        sum(axes.doubled.values(), np.zeros((1, 1, 1), int)) > 0,
     )
-    return grid, np.array(overlaps)
-
-
-def _sums(terms: Iterable[Iterable[int]]) -> Integers:
-    """Sum each of N lists of terms: [N]."""
-    sums = [sum(each) for each in terms]
-    return np.array(sums, integer_type(max(sums)))
+    traffic, macs = sum(blocks_traffic(axes).values()), sum(blocks_macs(axes).values())
+    figures = (footprint, traffic, macs, overlaps)
+    footprint, traffic, macs, overlaps = (np.broadcast_to(each, space.shape).ravel() for each in figures)
+    packets = rates.plain(chain.dtype).packets(macs, traffic, overlaps)
+    exposed = np.where(overlaps, 0, traffic)  # the larger of both is in the packets already
+    return Grid(space, footprint, traffic, macs, packets, exposed)

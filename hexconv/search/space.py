@@ -27,7 +27,7 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.needed import needed_work
-from hexconv.analyze.row_axes import Plans
+from hexconv.analyze.plan_axes import Plans
 from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.forms import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents

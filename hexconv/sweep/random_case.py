@@ -20,7 +20,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any, get_args
 
-from hexconv.analyze.block_nest import PlannedBlocks
+from hexconv.analyze.block_nest import BlockStripes
 from hexconv.kernel.tiles import BYTES
 from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
 from hexconv.spec.chain import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
@@ -142,14 +142,14 @@ def executed_macs(case: Case) -> int:
     3.0
     """
     plan = case.settled
-    planned = PlannedBlocks(case.chain, plan)  # as if no stripe rolled
-    slabs = [*planned.slabs[1:-1], planned.extents[-1].row_blocks]
-    total, times = 0, planned.extents[-1].batch
+    stripes = BlockStripes(case.chain, plan.h_split)  # as if none rolled
+    slabs = [*stripes.slabs[1:-1], stripes.extents[-1].row_blocks]
+    total, times = 0, stripes.extents[-1].batch
     for index in reversed(range(len(slabs))):
-        output = planned.extents[index + 1]
+        output = stripes.extents[index + 1]
         row_macs = min(output.columns, output.logical_columns) * prod(case.chain.filter_shapes[index])
         total += times * slabs[index] * ROW_BLOCK * row_macs
-        times *= planned.channel_tiles[index] * planned.row_steps[index]
+        times *= -(-output.channel_blocks // plan.k_split) * stripes.row_steps[index]
     return total
 
 

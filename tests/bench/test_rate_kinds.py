@@ -17,7 +17,7 @@ def test_tiles_of_depthwise_convs_go_down_by_turns() -> None:
 
 def test_most_chains_of_few_channels_have_lanes_of_pixels() -> None:
     planned = [Planned.of(case).rows for case in islice(few_channel_cases(0), 8)]
-    assert sum(any(each.pixels(index) for index in range(len(each.kernels))) for each in planned) >= 6
+    assert sum(any(conv.form.has_pixels for conv in each.convs) for each in planned) >= 6
 
 
 def test_scalar_code_and_hvx_serve_convs_of_one_chain() -> None:

@@ -20,7 +20,7 @@ from hexconv.network.built_network import read_network
 from hexconv.network.compiled import arena_of, lives_of
 from hexconv.network.program_steps import Operation
 from hexconv.report import bound_lines, network_row, proof_lines
-from hexconv.search import Objective, Question, best_plan, plan_all
+from hexconv.search import Objective, Question, best_plan, grid, plan_all
 from hexconv.search.grid import forget
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.draws import RUN
@@ -243,7 +243,8 @@ def test_a_figure_that_does_not_hold_is_told(
 ) -> None:
     best_plan.cache_clear()
     forget()
-    monkeypatch.setattr("hexconv.search.grid_work.DTYPE_BYTES", {"int8": 2, "int32": 4})
+    traffic = grid.blocks_traffic
+    monkeypatch.setattr(grid, "blocks_traffic", lambda axes: {"all": 2 * sum(traffic(axes).values())})
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     forget()
@@ -256,7 +257,8 @@ def test_a_footprint_that_does_not_hold_is_told(
 ) -> None:
     best_plan.cache_clear()
     forget()
-    monkeypatch.setattr("hexconv.search.block_grid.DTYPE_BYTES", {"int8": 2, "int32": 4})
+    footprint = grid.blocks_footprint
+    monkeypatch.setattr(grid, "blocks_footprint", lambda axes, granule_bytes: footprint(axes, granule_bytes) + 2048)
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     forget()

@@ -7,6 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, planned_work
+from hexconv.analyze.block_grid import blocks_doubled
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacity_bytes
@@ -42,7 +43,7 @@ def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
     return {
         "footprint": sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, plan))),
         "traffic": traffic,
-        "latency": max(compute, copy) if Planned(chain, plan).blocks.doubled else compute + copy,
+        "latency": max(compute, copy) if blocks_doubled(Planned(chain, plan).blocks) else compute + copy,
     }
 
 

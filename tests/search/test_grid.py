@@ -1,4 +1,4 @@
-"""Vectors and scalars: every figure of every plan of random chains, twice."""
+"""All plans of random chains at once against each alone."""
 
 from dataclasses import replace
 
@@ -11,10 +11,7 @@ from hexconv.analyze.exact import integer_type
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
-from hexconv.search.block_grid import BlockAxes, cache_grids
-from hexconv.search.grid_work import work_grid
 from hexconv.search.machine import known_machines, rates
-from hexconv.search.shared_memory import allocated_bytes, programs
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.draws import LOWERED
 from tests.strategies import chains
@@ -33,7 +30,7 @@ def footprint(chain: Chain, plan: Plan) -> int:
 
 @LOWERED
 @given(chains())
-def test_the_whole_grid_is_what_the_scalar_forms_say(chain: Chain) -> None:
+def test_every_plan_has_the_figures_of_a_grid_of_one(chain: Chain) -> None:
     grid = grid_of(chain)
     for number in range(grid.space.size):
         figures = grid.figures(number)
@@ -103,17 +100,14 @@ def test_figures_past_64_bits_are_exact() -> None:
     huge = Conv2d(out_channels=2**20, kernel=(3, 3), padding=Padding(top=1, bottom=1))
     chain = Chain(input=(1, 64, 2**20, 2**20), conv=(huge, huge))
     space = Space.of(chain, Plan())
-    part = Space(space.words, space.h_splits[:2], np.array([1, 1000]))
-    axes = BlockAxes(chain, part)
-    work = work_grid(axes)
-    taken = allocated_bytes(part, cache_grids(axes), programs(axes))
-    assert work.macs.max() > 2**63
+    part = replace(space, h_splits=space.h_splits[:2], k_splits=np.array([1, 1000]))
+    grid = evaluate(chain, part, rates("v68"))
+    assert grid.macs.max() > 2**63
     for number in range(part.size):
         known = planned_work(chain, part.plan(number))
-        assert int(work.macs.ravel()[number]) == sum(known.macs.values())
-        assert int(work.traffic_bytes.ravel()[number]) == sum(known.traffic_bytes.values())
-        allocations = shared_allocations(chain, part.plan(number))
-        assert int(taken[number]) == sum(granules_bytes(memory.bytes) for memory in allocations)
+        assert int(grid.macs[number]) == sum(known.macs.values())
+        assert int(grid.traffic_bytes[number]) == sum(known.traffic_bytes.values())
+        assert int(grid.footprint_bytes[number]) == footprint(chain, part.plan(number))
     assert integer_type(2**62) is object
 
 
@@ -127,7 +121,7 @@ def test_merging_equal_steps_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_plans_walked_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     together = grid_of(PAIR).footprint_bytes
-    monkeypatch.setattr("hexconv.search.shared_memory.AT_A_TIME", 7)
+    monkeypatch.setattr("hexconv.analyze.shared_memory.AT_A_TIME", 7)
     assert (grid_of(PAIR).footprint_bytes == together).all()
 
 
@@ -141,7 +135,7 @@ def test_a_space_in_parts_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch
         assert (getattr(whole, figure) == getattr(parted, figure)).all()
 
 
-def test_the_grid_of_hvx_is_what_its_scalar_forms_say() -> None:
+def test_the_grid_of_hvx_has_the_figures_of_grids_of_one() -> None:
     plan = Plan(kernel="hvx")
     conv = Conv2d(out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-7))
     chain = Chain(input=(1, 40, 40, 64), dtype="uint8", conv=(conv, conv))

@@ -19,7 +19,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Literal, Name, Operator, _TokenType
 
 from hexconv.analyze import cache_usage, needed_macs, needed_work
-from hexconv.analyze.block_nest import PlannedBlocks
+from hexconv.analyze.block_nest import BlockStripes
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.row_stripes import StripeCounts
@@ -143,7 +143,10 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     [(16, 24, 32), (8, 16, 24), (8, 8, 16)]
     """
     planned = Planned(chain, plan)
-    stored = _in_rows(*planned.axes.counts.values()) if planned.nest == "rows" else _in_blocks(planned.blocks)
+    if planned.nest == "rows":
+        stored = _in_rows(*planned.axes.counts.values())
+    else:
+        stored = _in_blocks(*planned.blocks.stripes_of(plan))
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
@@ -157,10 +160,10 @@ def _in_rows(counts: StripeCounts) -> Iterator[tuple[Held, ...]]:
         yield from zip(*(map(Held, *rows) for rows in tensors), strict=True)
 
 
-def _in_blocks(planned: PlannedBlocks) -> Iterator[tuple[Held, ...]]:
+def _in_blocks(stripes: BlockStripes) -> Iterator[tuple[Held, ...]]:
     """Yield the stored rows that each stripe of blocks reads and makes of each tensor."""
-    for start in range(0, planned.extents[-1].row_blocks, planned.plan.h_split):
-        slabs = _stripe(planned, start)
+    for start in range(0, stripes.extents[-1].row_blocks, stripes.h_split):
+        slabs = _stripe(stripes, start)
         yield tuple(Held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK) for first, end, there in slabs)
 
 
@@ -171,16 +174,16 @@ def _logical(held: Held, tensor: Extents) -> Held:
     return Held(min(start, end), end, min(max(start, made), end))
 
 
-def _stripe(planned: PlannedBlocks, start: int) -> tuple[tuple[int, int, int], ...]:
+def _stripe(stripes: BlockStripes, start: int) -> tuple[tuple[int, int, int], ...]:
     """For one stripe of the output, the first slab and one past the last of each tensor, and how many were there."""
 
     def read(index: int, made: tuple[int, int, int]) -> tuple[int, int, int]:
-        (first, end, there), conv = made, planned.chain.conv[index]
-        last = min(slabs_read(conv, end), planned.extents[index].row_blocks)
+        (first, end, there), conv = made, stripes.chain.conv[index]
+        last = min(slabs_read(conv, end), stripes.extents[index].row_blocks)
         return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
 
-    end = min(start + planned.plan.h_split, planned.extents[-1].row_blocks)
-    return planned.chain.backwards((start, end, start if planned.rings else 0), read)
+    end = min(start + stripes.h_split, stripes.extents[-1].row_blocks)
+    return stripes.chain.backwards((start, end, start if stripes.rings else 0), read)
 
 
 TALLEST, GAP, HEAD = 170, 16, 22

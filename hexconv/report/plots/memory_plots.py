@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from hexconv.analyze.fit import vtcm_fit
-from hexconv.analyze.liveness import Leaf, Life, Node, chain_nest, lives_of
+from hexconv.analyze.liveness import Leaf, Life, Node, chain_nest, lives_of, loops_of
 from hexconv.analyze.planned import Planned, shared_allocations
 from hexconv.lower.vtcm import GRANULE_BYTES, capacity_of
 from hexconv.report.plots.plot import (
@@ -86,7 +86,8 @@ def timeline_of(planned: Planned) -> Timeline:
     """
     if planned.nest != "blocks":
         return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in planned.caches))
-    return Timeline(tuple(leaf.does for leaf in _leaves(chain_nest(planned.blocks))), lives_of(planned.blocks))
+    loops = loops_of(planned.blocks)
+    return Timeline(tuple(leaf.does for leaf in _leaves(chain_nest(loops))), lives_of(loops))
 
 
 def _leaves(nodes: Sequence[Node]) -> Iterator[Leaf]:

@@ -1,0 +1,306 @@
+"""Values of every plan of a nest of blocks at once: caches, slots, traffic, MACs; one plan is a grid of one.
+
+One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. The
+tensors that it needs are found backwards, from the output to the input.
+
+Output cache. It holds one step of the last conv: h_split block rows (all of them if there are fewer), full width,
+k_split channel blocks.
+
+Filter caches. Each conv has one, which holds the k_split output-channel blocks of one step, with all input channels and
+the whole kernel; a 3x3 kernel makes it 9 times as large as 1x1. Resident filters are staged whole.
+
+Groups. A filter has the input channels of one group. If their number is no multiple of 32, the filter is stored without
+blocks of input channels: [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
+
+Input cache. It holds the stripe that the first conv reads in one of its steps (`hexconv.analyze.block_nest`).
+
+Intermediates. Each holds the stripe that the next conv reads, with all channels: a conv sums over all input channels,
+so all output channels of the conv before it must be there.
+
+Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
+
+Double buffering. A cache that is copied to or from more than once has two slots. A ring of the input has as many slabs
+more as one step of the first conv adds to its stripe, `step * stride`: they are read ahead. (There are none where a
+stride steps over slabs, since the next slabs to read then aren't those that follow.) A cache that is copied once has
+one slot.
+
+Knob by knob: `h_split` scales everything that has rows, and each slab of halo is paid once a step, so larger steps
+waste less on it. `k_split` scales filter caches and the output cache; intermediates hold all channels whatever it is.
+Kernel rows, times dilation, are the halo; kernel columns cost filter elements only, since the width is whole. Stride
+multiplies the rows read. Padding makes a tensor longer and wider (`hexconv.spec.extents`), so it counts where a
+stripe is the whole tensor, and in the width. Batch costs nothing: one image at a time is cached. The dtype changes
+bytes, and integers and float16 add accumulators, as do bias and activation.
+
+Traffic and MACs follow from the steps of every conv (`hexconv.analyze.block_nest`).
+
+Input. Each step of the input read copies the logical elements of its slabs: padding and fringe are written, not read.
+
+Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included. A step
+past the end of the tensor stages it too, though it computes nothing, as in the listings of the source document.
+Resident filters are staged once. With ring buffers only steps that make something stage a filter.
+
+Output. Every element of the packed output is written once, its fringe included.
+
+MACs. Each step computes the logical outputs of its slabs; padding that they read is multiplied like anything else.
+
+Outside of VTCM, what the kernel does in a cache is traffic, too. It reads an element of the source and of the filter
+for each multiply-accumulate, and writes all of each block that it makes; where its sums are its results, it reads and
+writes one for each multiply-accumulate, too.
+
+Source: seed document 003, its nests and "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hexconv.analyze.block_nest import BlockStripes, Made, RolledStripes, block_stripes
+from hexconv.analyze.caches import BLOCK, DTYPE_BYTES, PredictedCache, has_accumulator, packed_filter
+from hexconv.analyze.exact import Integers, ceil_divide, integer_type
+from hexconv.analyze.needed import macs_per_output
+from hexconv.analyze.plan_axes import Plans
+from hexconv.kernel import output_layout
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK
+from hexconv.spec.names import (
+    INPUT_CACHE,
+    OUTPUT_CACHE,
+    accumulator,
+    conv_name,
+    filter_cache,
+    filter_name,
+    source_cache,
+    target_cache,
+)
+
+
+@dataclass(frozen=True)
+class BlockAxes:
+    """A chain over a grid of plans whose nest is kept in blocks.
+
+    Arrays have the shape [words, H, K], or broadcast to it: H counts heights of stripes, K counts values of k_split.
+
+    Attributes:
+        chain: the chain.
+        plans: the plans.
+        kind: the type of figures that may be large, traffic and MACs: Python's integers, unless fewer bits do.
+    """
+
+    chain: Chain
+    plans: Plans
+    kind: Any = object
+
+    @cached_property
+    def stripes(self) -> dict[tuple[bool, bool], list[BlockStripes]]:
+        """The stripes of each height [H], in each way: whether they roll, and whether copies overlap compute."""
+        h_splits = [height // ROW_BLOCK for height in self.plans.heights]
+        ways = dict.fromkeys(map(_way, self.plans.words))
+        return {way: [block_stripes(self.chain, h_split, *way) for h_split in h_splits] for way in ways}
+
+    def stripes_of(self, plan: Plan) -> list[BlockStripes]:
+        """Return the stripes of each height [H] under the words of a plan."""
+        return self.stripes[_way(plan)]
+
+    def rows(self, of: Callable[[BlockStripes], Any]) -> Integers:
+        """Return figures [words, H, 1] that depend on stripes."""
+        known = {way: [of(stripes) for stripes in row] for way, row in self.stripes.items()}
+        return np.array([known[_way(plan)] for plan in self.plans.words])[:, :, None]
+
+    def steps(self, index: int) -> Integers:
+        """Return whether conv `index` takes several steps over rows: [words, H, 1]."""
+        return self.rows(lambda stripes: stripes.row_steps[index] > 1)
+
+    def tiles(self, index: int) -> Integers:
+        """Return the tiles of output channels of conv `index`: [1, 1, K]."""
+        return ceil_divide(self.extents[index + 1].channel_blocks, np.array(self.plans.k_splits))[None, None]
+
+    def staged(self, index: int) -> Integers:
+        """Return the blocks of output channels in a tile of conv `index`: [1, 1, K]."""
+        return np.minimum(np.array(self.plans.k_splits), self.extents[index + 1].channel_blocks)[None, None]
+
+    @property
+    def convs(self) -> range:
+        """The convs, counted from 0."""
+        return range(len(self.chain.conv))
+
+    @cached_property
+    def extents(self) -> tuple[Extents, ...]:
+        """The stored extents of every tensor."""
+        return tensor_extents(self.chain)
+
+    @cached_property
+    def passes(self) -> list[Integers]:
+        """How often all steps of each tensor are run, over images and over channel tiles of its readers."""
+        times = [np.full((1, 1, 1), self.extents[-1].batch, self.kind)]
+        by_channels = self.plans.flags("order", "k_outer")
+        for index in reversed(self.convs):
+            again = np.where(by_channels & self.steps(index), self.tiles(index).astype(self.kind), 1)
+            times.insert(0, times[0] * again)
+        return times
+
+    @cached_property
+    def rows_made(self) -> list[Integers]:
+        """The logical rows that all steps make of each tensor, repetitions included."""
+        return self._made(lambda made: made.rows)
+
+    @cached_property
+    def slabs_made(self) -> list[Integers]:
+        """The slabs that all steps make of each tensor, repetitions included."""
+        return self._made(lambda made: made.slabs)
+
+    @cached_property
+    def stagings(self) -> list[Integers]:
+        """How often all of a filter is staged by the conv that makes each tensor, unless it is resident."""
+        return self._made(lambda made: made.stagings)
+
+    def _made(self, of: Callable[[Made], int]) -> list[Integers]:
+        once = self.rows(lambda stripes: [of(made) for made in stripes.made]).astype(self.kind)
+        return [once[..., tensor] * passes for tensor, passes in enumerate(self.passes)]
+
+    @cached_property
+    def doubled(self) -> dict[str, Integers]:
+        """Return by cache [words, H, K]: whether it is a double buffer, with a slot for compute and one for copies."""
+        double, per_tile = self.plans.flags("buffering", "double"), self.plans.flags("filters", "per_tile")
+        again, found = np.full((1, 1, 1), self.extents[-1].batch > 1), {}
+        for index in reversed(self.convs):
+            steps = self.steps(index)
+            tiles = again | steps | (self.tiles(index) > 1)
+            if index == self.convs[-1]:
+                found[OUTPUT_CACHE] = double & tiles
+            found[filter_cache(index + 1)] = double & tiles & per_tile
+            again = (
+                again | steps
+            )  # tiles repeat a source only where there are several steps, which repeat it themselves
+        return {**found, INPUT_CACHE: double & again & self.rows(lambda stripes: not stripes.rings)}
+
+    @cached_property
+    def caches(self) -> list[PredictedCache]:
+        """Every cache with one slot, in the order in which they are first written; its shape has arrays for sizes."""
+        chain, resident = self.chain, self.plans.flags("filters", "resident")
+        found = [PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, self._stripe(0))]
+        for index in self.convs:
+            number, (blocks, *block) = index + 1, packed_filter(chain, index)
+            shape: tuple[Any, ...] = (np.where(resident, blocks, self.staged(index)), *block)
+            found.append(PredictedCache(filter_cache(number), "filter", number, chain.dtype_of_filters, shape))
+            if has_accumulator(chain, index):
+                known = (accumulator(number), "accumulator", number)
+                found.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
+            role = "output" if index == self.convs[-1] else "intermediate"
+            name = target_cache(number, len(chain.conv))
+            found.append(PredictedCache(name, role, number, chain.output_dtype(index), self._stripe(number)))
+        return found
+
+    def _stripe(self, tensor: int) -> tuple[Any, ...]:
+        """Return the packed shape of what is held of a tensor: slabs, full width, all channels or those of a tile."""
+        extents, is_output = self.extents[tensor], tensor == len(self.chain.conv)
+        slabs = self.rows(lambda stripes: stripes.slabs[tensor] + (0 if tensor else stripes.ahead))
+        blocks = self.staged(tensor - 1) if is_output else extents.channel_blocks
+        return (1, slabs, extents.column_blocks, blocks, *BLOCK)
+
+
+def _way(plan: Plan) -> tuple[bool, bool]:
+    """Return what matters to stripes: whether they roll, and whether copies overlap compute."""
+    return plan.halo == "roll", plan.buffering == "double"
+
+
+def blocks_of_plan(chain: Chain, plan: Plan) -> BlockAxes:
+    """Return a plan of a nest of blocks as a grid of one."""
+    return BlockAxes(chain, Plans.of(plan))
+
+
+def blocks_footprints(axes: BlockAxes) -> tuple[PredictedCache, ...]:
+    """Predict every cache of one plan, in the order in which they are first written.
+
+    >>> from hexconv.spec import Conv2d, Plan
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> caches = blocks_footprints(blocks_of_plan(chain, Plan(k_split=2, h_split=2)))
+    >>> [(cache.name, cache.elements) for cache in caches][:3]
+    [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
+    """
+    two = blocks_doubled(axes)
+    shapes = [tuple(int(np.asarray(size).item()) for size in cache.shape) for cache in axes.caches]
+    whole = [(2, *shape) if each.name in two else shape for each, shape in zip(axes.caches, shapes, strict=True)]
+    return tuple(replace(cache, shape=shape) for cache, shape in zip(axes.caches, whole, strict=True))
+
+
+def blocks_doubled(axes: BlockAxes, number: int = 0) -> frozenset[str]:
+    """Return the names of the caches of plan `number` that have two slots.
+
+    >>> from hexconv.spec import Conv2d, Plan
+    >>> conv = Conv2d(out_channels=64)
+    >>> chain = Chain(input=(1, 8, 8, 4), conv=(conv, conv))
+    >>> sorted(blocks_doubled(blocks_of_plan(chain, Plan(buffering="double"))))
+    ['filter1_cache', 'filter2_cache', 'output_cache']
+    """
+    at = np.unravel_index(number, axes.plans.shape)
+    return frozenset(name for name, two in axes.doubled.items() if np.broadcast_to(two, axes.plans.shape)[at])
+
+
+def blocks_in_flight(axes: BlockAxes) -> int:
+    """How many copies of the input are under way at once in one plan, with double buffering."""
+    ((stripes,),) = axes.stripes.values()
+    if isinstance(stripes, RolledStripes) and stripes.rings:
+        return stripes.reads_in_flight
+    return 2 if INPUT_CACHE in blocks_doubled(axes) else 1
+
+
+def with_kind(axes: BlockAxes) -> BlockAxes:
+    """Return axes whose figures have the integer type that holds all of them; an estimate in floats decides which."""
+    floats = replace(axes, kind=np.float64)
+    figures = (*blocks_traffic(floats).values(), *blocks_macs(floats).values())
+    return replace(axes, kind=integer_type(int(2 * sum(float(each.max()) for each in figures))))
+
+
+def blocks_macs(axes: BlockAxes) -> dict[str, Integers]:
+    """Compute the multiply-accumulates of each conv.
+
+    >>> from hexconv.spec import Conv2d, Plan
+    >>> conv = Conv2d(out_channels=128)
+    >>> macs = blocks_macs(blocks_of_plan(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
+    >>> {name: each.item() // (64 * 64 * 128 * 128) for name, each in macs.items()}
+    {'conv1': 4, 'conv2': 1}
+    """
+    of_rows = [_row_elements(axes, i + 1) * macs_per_output(axes.chain, i) for i in axes.convs]
+    return {conv_name(i + 1): axes.rows_made[i + 1] * of_rows[i] for i in axes.convs}
+
+
+def blocks_traffic(axes: BlockAxes) -> dict[str, Integers]:
+    """Compute the bytes that plans move between memory and the caches, by argument, and by cache outside of VTCM."""
+    chain, resident = axes.chain, axes.plans.flags("filters", "resident")
+    traffic = {"input": axes.rows_made[0] * (_row_elements(axes, 0) * DTYPE_BYTES[chain.dtype])}
+    for index in axes.convs:
+        filter_bytes = prod(packed_filter(chain, index)) * DTYPE_BYTES[chain.dtype_of_filters]
+        traffic[filter_name(index + 1)] = np.where(resident, 1, axes.stagings[index + 1]) * filter_bytes
+    written = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(axes.convs[-1])]
+    traffic["output"] = np.full((1, 1, 1), written, axes.kind)
+    if axes.plans.is_mixed:
+        outside = {cache.name: 1 - axes.plans.counts(cache) for cache in axes.caches}
+        for name, size in _touched(axes):
+            if outside[name].any():
+                traffic[name] = traffic.get(name, 0) + outside[name] * size
+    return traffic
+
+
+def _touched(axes: BlockAxes) -> Iterator[tuple[str, Integers]]:
+    """Yield the bytes that the plain kernel reads and writes in caches, wherever these lie, by their names."""
+    chain, macs = axes.chain, blocks_macs(axes)
+    for index, tensor in enumerate(axes.extents[1:]):
+        products, target = macs[conv_name(index + 1)], target_cache(index + 1, len(chain.conv))
+        elements = axes.slabs_made[index + 1] * (tensor.column_blocks * tensor.channel_blocks * prod(BLOCK))
+        yield source_cache(index + 1), products * DTYPE_BYTES[chain.dtype]
+        yield filter_cache(index + 1), products * DTYPE_BYTES[chain.dtype_of_filters]
+        if has_accumulator(chain, index):
+            yield target, elements * DTYPE_BYTES[chain.output_dtype(index)]
+        else:
+            yield target, (2 * products + elements) * DTYPE_BYTES[chain.sum_dtype(index)]
+
+
+def _row_elements(axes: BlockAxes, tensor: int) -> int:
+    """Return the logical elements of one row of a tensor."""
+    first, end = axes.extents[tensor].valid_columns
+    return (end - first) * axes.extents[tensor].channels
