@@ -108,7 +108,7 @@ UNROLLED = 16
 def on_kept(planned: PlannedRows, tensor: int) -> Parts:
     """Count the parts of a row of a tensor: all strips but the first restore its runs, all but the last save them."""
     strips, parts = planned.strips, Parts()
-    if not strips or not (runs := kept_runs_of(strips, planned.forms, tensor)):
+    if not strips or not (runs := kept_runs_of(strips, planned.layouts, tensor)):
         return parts
     element_bytes = planned.source_bytes if tensor == 0 else 1  # bytes of an intermediate lie apart
     lanes = runs.lanes(element_bytes)
@@ -198,7 +198,7 @@ def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
 
 def _planes(planned: PlannedRows) -> tuple[int, int]:
     """Return how many planes of channels the input's cache has, and how many channels one plane holds."""
-    _, _, *between, together = planned.forms.activations[0].physical_shape
+    _, _, *between, together = planned.layouts.activations[0].physical_shape
     return (between[0] if len(between) > 1 else 1), together
 
 
@@ -229,7 +229,7 @@ def on_filter(planned: PlannedRows, index: int, is_resident: bool, is_double: bo
     pieces = 1 if is_resident else planned.channel_tiles(index)
     if is_double:
         return Parts(start=pieces, group=pieces)
-    return Parts(line=pieces, filter=prod(planned.forms.filters[index].physical_shape) // VECTOR_BYTES)
+    return Parts(line=pieces, filter=prod(planned.layouts.filters[index].physical_shape) // VECTOR_BYTES)
 
 
 def on_output(planned: PlannedRows, is_double: bool) -> Cost:
@@ -262,7 +262,7 @@ def _result_bytes(planned: PlannedRows) -> int:
 def _runs_written(planned: PlannedRows) -> Counter[int]:
     """Return how many runs of bytes of a pixel, or of a block's row, a row of the output has, by their channels."""
     tensor = planned.extents[-1]
-    together = CHANNEL_BLOCK if planned.chain.output_layout != PIXELS else planned.forms.channel_units[-1]
+    together = CHANNEL_BLOCK if planned.chain.output_layout != PIXELS else planned.layouts.channel_units[-1]
     whole, rest = divmod(tensor.channels, together)
     return Counter({together: whole, rest: 1} if rest else {together: whole})
 
@@ -278,7 +278,7 @@ def _row_written(planned: PlannedRows) -> Parts:
     if planned.chain.output_layout != PIXELS:
         row.add(moved(pixels * CHANNEL_BLOCK * size, CHANNEL_BLOCK * size), runs.total())
         return row
-    if tensor.channels == planned.forms.channel_units[-1]:
+    if tensor.channels == planned.layouts.channel_units[-1]:
         return moved(pixels * tensor.channels * size, tensor.channels * size)
     for channels, times in runs.items():
         row.add(moved(channels * size, tensor.channels * size), times * pixels)

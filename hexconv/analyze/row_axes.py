@@ -77,7 +77,7 @@ def forget() -> None:
 
 def _what_decides(planned: PlannedRows, index: int) -> Hashable:
     """Return all on which it depends what conv `index` takes: convs of any chains that agree in it take the same."""
-    chain, forms, conv = planned.chain, planned.forms, planned.chain.conv[index]
+    chain, layouts, conv = planned.chain, planned.layouts, planned.chain.conv[index]
     source, target, strips = planned.extents[index], planned.extents[index + 1], planned.strips
     # A step has no more tiles than the conv has blocks of channels. Tiles of groups are cut in a way of their own.
     k_split = planned.plan.k_split if conv.groups > 1 else min(planned.plan.k_split, target.channel_blocks)
@@ -85,8 +85,8 @@ def _what_decides(planned: PlannedRows, index: int) -> Hashable:
         (conv, planned.kernels[index], k_split, planned.plan.activations, planned.bands.count),
         (index == 0, index == len(chain.conv) - 1, chain.dtype, chain.dtype_of_filters, chain.output_zero_point(index)),
         (source.columns, source.valid_columns, source.channels, target.columns, target.valid_columns),
-        tuple((*_row_of(forms.activations[at]), forms.channel_units[at]) for at in (index, index + 1)),
-        (forms.row_units[index + 1], forms.filters[index], forms.packings[index]),
+        tuple((*_row_of(layouts.activations[at]), layouts.channel_units[at]) for at in (index, index + 1)),
+        (layouts.row_units[index + 1], layouts.filters[index], layouts.packings[index]),
         (strips.count, strips.tensors[index + 1]) if strips and strips.keeps else None,
     )
 
@@ -138,7 +138,7 @@ class Tiles:
 
     def filter_bytes(self, index: int) -> int:
         """The bytes that staging the whole filter of conv `index` moves."""
-        return prod(self.planned.forms.filters[index].physical_shape)
+        return prod(self.planned.layouts.filters[index].physical_shape)
 
     @property
     def output_bytes(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hexconv.analyze.caches import PredictedCache
 from hexconv.analyze.row_nest import PlannedRows
-from hexconv.kernel.forms import has_bytes_apart
+from hexconv.kernel.layouts import has_bytes_apart
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import (
     INPUT_CACHE,
@@ -33,12 +33,12 @@ def caches_of(planned: PlannedRows, tensor: int, is_resident: bool) -> Iterator[
         tensor: the number of the tensor; the input is 0.
         is_resident: whether the whole filter is staged at once.
     """
-    chain, forms, layout = planned.chain, planned.forms, planned.forms.activations[tensor]
+    chain, layouts, layout = planned.chain, planned.layouts, planned.layouts.activations[tensor]
     if not tensor:
         yield PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, (1, 1, *layout.physical_shape[2:]))
         yield from _kept(planned, 0, chain.dtype)
         return
-    filter, packing = forms.filters[tensor - 1], forms.packings[tensor - 1]
+    filter, packing = layouts.filters[tensor - 1], layouts.packings[tensor - 1]
     blocks, groups = planned.extents[tensor].channel_blocks, filter.physical_shape[0]
     some = groups if is_resident else min(planned.plan.k_split, blocks) // (blocks // groups)
     cache = PredictedCache(filter_cache(tensor), "filter", tensor, packing.dtype, (some, *filter.physical_shape[1:]))
@@ -55,7 +55,7 @@ def _kept(planned: PlannedRows, tensor: int, dtype: str) -> Iterator[PredictedCa
     """Yield the cache of the columns that strips keep of a tensor: each channel that is stored."""
     strips = planned.strips
     if strips and (kept := strips.tensors[tensor].kept):
-        layout = planned.forms.activations[tensor]
+        layout = planned.layouts.activations[tensor]
         _, _, *of_row = layout.physical_shape
         has_blocks = len(of_row) > len("WC")
         blocks = of_row[: has_blocks + has_bytes_apart(layout)]
@@ -65,10 +65,10 @@ def _kept(planned: PlannedRows, tensor: int, dtype: str) -> Iterator[PredictedCa
 
 def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
     """Return the shape of one step's channels: of a block of 8 rows, or of a row with blocks of channels first."""
-    layout = planned.forms.activations[-1]
+    layout = planned.layouts.activations[-1]
     blocks = min(planned.plan.k_split, planned.extents[-1].channel_blocks)
-    if planned.forms.has_output_rows:
-        return (1, 1, blocks * CHANNEL_BLOCK // planned.forms.channel_units[-1], *layout.physical_shape[3:])
+    if planned.layouts.has_output_rows:
+        return (1, 1, blocks * CHANNEL_BLOCK // planned.layouts.channel_units[-1], *layout.physical_shape[3:])
     _, _, columns, _, *block = layout.physical_shape
     return (1, 1, columns, blocks, *block)
 
@@ -76,7 +76,7 @@ def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
 def scratch_of(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
     """Yield the scratch of the kernel of conv `index`: what each channel has of its own, then that of its form."""
     conv = planned.convs[index]
-    if conv.kernel == "hvx" and not planned.forms.packings[index].is_words:
+    if conv.kernel == "hvx" and not planned.layouts.packings[index].is_words:
         yield from _constants(planned, index)
     for what, role, dtype, elements in conv.form.scratch():
         yield PredictedCache(numbered(what, conv.number), role, conv.number, dtype, (elements,))

@@ -103,7 +103,7 @@ def _rows(axes: NestAxes, role: str, tensor: int) -> Any:
     """Return how often a cache holds the row, or the block of rows, that it is predicted for: [words, H, 1]."""
     if role == KEPT:
         return np.array(axes.one.extents[tensor].rows)
-    return axes.cache_rows[:, tensor, :, None] // axes.one.forms.row_units[tensor]
+    return axes.cache_rows[:, tensor, :, None] // axes.one.layouts.row_units[tensor]
 
 
 def _copies(axes: NestAxes, role: str) -> Integers:
@@ -366,9 +366,9 @@ def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
     """Price rows and steps of the input: [words, H, K, prices]."""
     ahead = axes.rows(lambda counts: counts.ahead) > 0
     # Few layouts of the input serve all values of k_split.
-    lying = {tiles.planned.forms.activations[0]: tiles for tiles in axes.tiles}
+    lying = {tiles.planned.layouts.activations[0]: tiles for tiles in axes.tiles}
     known = {layout: tiles.input_prices(priced) for layout, tiles in lying.items()}
-    prices = axes.of_tiles(lambda tiles: known[tiles.planned.forms.activations[0]])
+    prices = axes.of_tiles(lambda tiles: known[tiles.planned.layouts.activations[0]])
     single, double, reading_ahead = (prices[..., way, :] for way in range(3))
     is_double = axes.plans.flags("buffering", "double")[..., None]
     return np.where(is_double, np.where(ahead[:, :, None, None], reading_ahead, double), single)

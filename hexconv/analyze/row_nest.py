@@ -19,9 +19,9 @@ from typing import Any
 from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.form import without_groups
-from hexconv.kernel.forms import Forms
+from hexconv.kernel.layouts import NestLayouts
 from hexconv.kernel.row_conv import RowConv, row_conv
-from hexconv.kernel.row_forms import planned_forms
+from hexconv.kernel.row_layouts import planned_layouts
 from hexconv.spec import Chain, Extents, Plan, choose_kernels, tensor_extents
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.kernels import Kernel
@@ -50,9 +50,9 @@ class PlannedRows:
         return tensor_extents(self.chain)
 
     @cached_property
-    def forms(self) -> Forms:
+    def layouts(self) -> NestLayouts:
         """The layouts of all tensors and filters."""
-        return planned_forms(self.chain, self.plan, self.kernels)
+        return planned_layouts(self.chain, self.plan, self.kernels)
 
     @cached_property
     def bands(self) -> RowBands:
@@ -67,7 +67,7 @@ class PlannedRows:
     def convs(self) -> tuple[RowConv, ...]:
         """The convs as their kernels compute them."""
         kernels = enumerate(self.kernels)
-        return tuple(row_conv(self.chain, index, self.forms, self.plan, kernel) for index, kernel in kernels)
+        return tuple(row_conv(self.chain, index, self.layouts, self.plan, kernel) for index, kernel in kernels)
 
     @property
     def source_bytes(self) -> int:
@@ -91,7 +91,7 @@ class PlannedRows:
         """Return the bytes outside of the image that are filled in so many rows of an intermediate, in all strips."""
         if not self.strips or not self.strips.fills(tensor):
             return 0 * rows
-        layout, columns = self.forms.activations[tensor], self.strips.tensors[tensor].made
+        layout, columns = self.layouts.activations[tensor], self.strips.tensors[tensor].made
         valid = (self.strips.valid_columns(tensor, number) for number in range(self.strips.count))
         filled = sum(first + columns - end for first, end in valid)
         return rows // self.strips.count * filled * layout.stored_extent("C") * self.source_bytes
@@ -100,8 +100,8 @@ class PlannedRows:
         """Return the bytes that are kept of so many rows of a tensor: each strip but the last keeps its own."""
         if not self.strips or not self.strips.keeps:
             return 0 * rows
-        shape, kept = self.forms.activations[tensor].physical_shape, self.strips.tensors[tensor].kept
-        of_column = prod(shape[2:]) // self.forms.activations[tensor].stored_extent("W")
+        shape, kept = self.layouts.activations[tensor].physical_shape, self.strips.tensors[tensor].kept
+        of_column = prod(shape[2:]) // self.layouts.activations[tensor].stored_extent("W")
         of_column *= DTYPE_BYTES[self.chain.dtype] if tensor == 0 else 1  # bytes of an intermediate lie apart
         return rows // self.strips.count * (self.strips.count - 1) * kept * of_column
 

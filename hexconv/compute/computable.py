@@ -4,7 +4,7 @@ from math import prod
 
 from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout
-from hexconv.kernel.forms import documented_filter
+from hexconv.kernel.layouts import documented_filter
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.dtypes import LARGEST_INT32
 from hexconv.spec.ranges import sums_refusal

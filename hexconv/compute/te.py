@@ -9,9 +9,9 @@ from tvm import te, tirx
 
 from hexconv.compute.activation_code import activation
 from hexconv.compute.stored import Index, Position, Stored
-from hexconv.kernel import Forms, documented_forms, has_bytes_apart, has_runs, input_layout
+from hexconv.kernel import NestLayouts, documented_layouts, has_bytes_apart, has_runs, input_layout
 from hexconv.kernel.form import without_groups
-from hexconv.kernel.forms import Diagonal
+from hexconv.kernel.layouts import Diagonal
 from hexconv.layout import Layout
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
@@ -304,10 +304,10 @@ def _clamped(value: tirx.Expr, low: int, high: int) -> tirx.Expr:
     return te.min(te.max(value, tirx.const(low, "int64")), tirx.const(high, "int64"))
 
 
-def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None = None) -> tvm.IRModule:
+def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strips | None = None) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
-    Its arguments: `input` (`Chain.input_layout`), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a
+    Its arguments: `input` (`Chain.input_layout`), `filter1`, `filter2`, ... (as `layouts` says), `bias1`, ... where a
     conv has one ([K] of int32, or float32), `multiplier1`, `shift1`, ... where a conv has one value per channel
     (int32, [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a
     nest of rows keeps them in the order of `hexconv.spec.vectors`), and `output` (`Chain.output_layout`) last.
@@ -318,35 +318,35 @@ def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None
 
     Args:
         chain: what to compute.
-        forms: the layouts of all tensors, by default those of the document.
+        layouts: the layouts of all tensors, by default those of the document.
         strips: the strips that the chain is a batch of, where it is one: `input` is then the whole images.
     """
-    forms = forms or documented_forms(chain)
-    chain = without_groups(chain) if forms.has_rows else chain
-    stored = _all_stored(chain, forms, strips)
+    layouts = layouts or documented_layouts(chain)
+    chain = without_groups(chain) if layouts.has_rows else chain
+    stored = _all_stored(chain, layouts, strips)
     layout = input_layout(chain, strips.images if strips else None)
     image = Image(te.placeholder(layout.physical_shape, chain.dtype, "input"), layout)
-    filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
+    filters = [_filter(chain, layouts, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
-    vectors = _vectors(chain, forms)
+    vectors = _vectors(chain, layouts)
     tensor = pack_input(image, stored[0], chain.zero_point, strips)
     for index in range(len(chain.conv)):
         source = Source(tensor, stored[index], chain.output_zero_point(index))
-        ends = has_epilogue(chain, index, forms)
-        beside = Beside(biases[index], vectors[index], lookup_place if forms.has_rows else _as_it_is)
-        name = output_name(chain, index, forms)
+        ends = has_epilogue(chain, index, layouts)
+        beside = Beside(biases[index], vectors[index], lookup_place if layouts.has_rows else _as_it_is)
+        name = output_name(chain, index, layouts)
         tensor = _stage(chain, index, source, filters[index], beside, stored[index + 1], ends, name)
-    if forms.lays_output_out:
-        tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], forms.output))
+    if layouts.lays_output_out:
+        tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], layouts.output))
     packed = [filter.tensor for filter in filters]
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
     arguments = [image.tensor, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
 
 
-def _all_stored(chain: Chain, forms: Forms, strips: Strips | None) -> list[Stored]:
+def _all_stored(chain: Chain, layouts: NestLayouts, strips: Strips | None) -> list[Stored]:
     """Every tensor as it is stored; a strip has the columns of a tensor that lie in the image."""
-    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
+    stored = [Stored(*each) for each in zip(tensor_extents(chain), layouts.activations, strict=True)]
     for tensor in range(len(stored)):
         if strips and not strips.is_inside(tensor):
             valid = partial(_kept_valid if strips.keeps else _valid, strips, tensor)
@@ -365,16 +365,16 @@ def _kept_valid(strips: Strips, tensor: int, number: Index) -> tuple[Index, Inde
     return begin, tirx.min(end, strips.tensors[tensor].made)
 
 
-def output_name(chain: Chain, index: int, forms: Forms) -> str:
+def output_name(chain: Chain, index: int, layouts: NestLayouts) -> str:
     """The name of the tensor that conv `index` (from 0) writes."""
     if index < len(chain.conv) - 1:
         return intermediate(index + 1)
-    return OUTPUT_CACHE if forms.lays_output_out else OUTPUT
+    return OUTPUT_CACHE if layouts.lays_output_out else OUTPUT
 
 
-def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
+def has_epilogue(chain: Chain, index: int, layouts: NestLayouts) -> bool:
     """Whether conv `index` (from 0) has an accumulator apart from its output; in a nest of rows each conv has one."""
-    return forms.has_rows or needs_epilogue(chain.conv[index], chain.sum_dtype(index), chain.output_dtype(index))
+    return layouts.has_rows or needs_epilogue(chain.conv[index], chain.sum_dtype(index), chain.output_dtype(index))
 
 
 def _stage(
@@ -396,10 +396,10 @@ def _stage(
     return epilogue(conv, sums, beside, output, fringe, chain.output_dtype(index), name)
 
 
-def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
+def _filter(chain: Chain, layouts: NestLayouts, index: int) -> Filter:
     """The packed filter of conv `index`."""
-    layout = forms.filters[index]
-    packing = forms.packings[index]
+    layout = layouts.filters[index]
+    packing = layouts.packings[index]
     tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
     channels = chain.filter_shapes[index][1]
     return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift, packing.diagonal)
@@ -411,11 +411,11 @@ def _bias(chain: Chain, index: int) -> te.Tensor | None:
     return te.placeholder((conv.out_channels,), chain.bias_dtype, bias_name(index + 1)) if conv.bias else None
 
 
-def _vectors(chain: Chain, forms: Forms) -> list[Vectors]:
+def _vectors(chain: Chain, layouts: NestLayouts) -> list[Vectors]:
     """For each conv, the per-channel values of its requantisation, and its table."""
     found: list[dict[str, te.Tensor]] = [{} for _ in chain.conv]
     for name, each in vector_names(chain).items():
-        in_blocks = forms.has_rows and each.what in OF_CHANNELS
+        in_blocks = layouts.has_rows and each.what in OF_CHANNELS
         elements = whole_channels(each.elements) if in_blocks else each.elements
         found[each.number - 1][each.what] = te.placeholder((elements,), each.dtype, name)
     return [*found]

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from hexconv.kernel.forms import ACTIVATION_TAG
+from hexconv.kernel.layouts import ACTIVATION_TAG
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, intermediate, words_cache

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from math import ceil, gcd, inf
 
 from hexconv.kernel.form import columns_read
-from hexconv.kernel.forms import logical
+from hexconv.kernel.layouts import logical
 from hexconv.kernel.row_conv import LayoutChoice, RowConv, with_split
 from hexconv.kernel.tiles import BYTES, PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import packed

@@ -19,8 +19,8 @@ from typing import Any
 
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.form import Memory, VectorForm, unsigned_packing
-from hexconv.kernel.forms import Diagonal, Packing
 from hexconv.kernel.grouped import diagonal_of
+from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.planes import Plane
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import (

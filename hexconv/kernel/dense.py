@@ -25,7 +25,7 @@ from math import ceil, gcd, inf
 
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.form import Memory, VectorForm, unsigned_packing
-from hexconv.kernel.forms import Packing
+from hexconv.kernel.layouts import Packing
 from hexconv.kernel.pixels import fits_pixels, in_runs, lanes_between, summed_words, why_no_pixels_of_one_group
 from hexconv.kernel.planes import PixelPlanes
 from hexconv.kernel.row_conv import RowConv

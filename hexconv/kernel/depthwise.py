@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from hexconv.kernel.cost import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER, Cost, Parts
 from hexconv.kernel.form import RowsTogether, VectorForm, signed_packing
-from hexconv.kernel.forms import Packing
+from hexconv.kernel.layouts import Packing
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import BYTES, VECTOR_BYTES
 from hexconv.layout import Layout, packed

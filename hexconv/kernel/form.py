@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hexconv.kernel.cost import Cost, Parts
-from hexconv.kernel.forms import Diagonal, Packing
+from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.tiles import VECTOR_BLOCKS, VECTOR_BYTES, filled_columns, tile_pixels, unsigned_zero
 from hexconv.layout import Layout
 from hexconv.spec import Chain

@@ -28,7 +28,7 @@ from math import ceil
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.form import VectorForm, signed_packing
-from hexconv.kernel.forms import Diagonal, Packing
+from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.pixels import PixelLanes, fits_pixels, packets_of_pixels, summed_words, why_no_pixels
 from hexconv.kernel.planes import PixelPlanes, Plane
 from hexconv.kernel.row_conv import RowConv

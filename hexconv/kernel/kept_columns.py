@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from hexconv.kernel.forms import Forms
+from hexconv.kernel.layouts import NestLayouts
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d, tensor_extents
 from hexconv.spec.strips import Strips
@@ -65,18 +65,18 @@ class KeptRuns:
         return next(width for width in WIDTHS_BYTES if aligned % width == 0) // element_bytes
 
 
-def kept_runs(strips: Strips, forms: Forms) -> list[KeptRuns]:
+def kept_runs(strips: Strips, layouts: NestLayouts) -> list[KeptRuns]:
     """Return the runs of every tensor of which strips keep columns."""
-    return [runs for tensor in range(len(strips.tensors)) if (runs := kept_runs_of(strips, forms, tensor))]
+    return [runs for tensor in range(len(strips.tensors)) if (runs := kept_runs_of(strips, layouts, tensor))]
 
 
-def kept_runs_of(strips: Strips, forms: Forms, tensor: int) -> KeptRuns | None:
+def kept_runs_of(strips: Strips, layouts: NestLayouts, tensor: int) -> KeptRuns | None:
     """Return the runs of one tensor; None where strips keep none of its columns."""
     columns = strips.tensors[tensor]
     if not columns.kept:
         return None
     rows = tensor_extents(strips.chain)[tensor].rows
-    return KeptRuns(tensor, columns.made, columns.kept, rows, *_run(forms.activations[tensor]))
+    return KeptRuns(tensor, columns.made, columns.kept, rows, *_run(layouts.activations[tensor]))
 
 
 def rows_left_out(readers: Sequence[Conv2d], stripe_rows: int) -> int:

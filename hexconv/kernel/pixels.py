@@ -18,7 +18,7 @@ from math import ceil
 
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.form import Memory, VectorForm, signed_packing
-from hexconv.kernel.forms import Packing
+from hexconv.kernel.layouts import Packing
 from hexconv.kernel.planes import PixelPlanes, Plane, deals
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import (

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from math import ceil, inf, prod
 
 from hexconv.kernel.form import Form, forms_of_kernel, without_groups
-from hexconv.kernel.forms import Forms, Packing, RowUnit
+from hexconv.kernel.layouts import NestLayouts, Packing, RowUnit
 from hexconv.kernel.planes import Plane, plane_in
 from hexconv.kernel.tiles import VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import Layout
@@ -40,9 +40,9 @@ class LayoutChoice:
     rows: int = 1
 
     @classmethod
-    def of(cls, forms: Forms, tensor: int) -> "LayoutChoice":
+    def of(cls, layouts: NestLayouts, tensor: int) -> "LayoutChoice":
         """Return how a tensor of a nest lies."""
-        return cls(forms.activations[tensor], forms.channel_units[tensor], forms.row_units[tensor])
+        return cls(layouts.activations[tensor], layouts.channel_units[tensor], layouts.row_units[tensor])
 
     @property
     def is_narrow(self) -> bool:
@@ -432,7 +432,7 @@ def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
     return (least, most) if dtype == "int16" else (least - low, most - low)
 
 
-def row_conv(chain: Chain, index: int, forms: Forms, plan: Plan, kernel: Kernel = "hvx") -> RowConv:
-    """Return conv `index` (from 0) of a chain in a nest of rows whose tensors lie as `forms` says."""
+def row_conv(chain: Chain, index: int, layouts: NestLayouts, plan: Plan, kernel: Kernel = "hvx") -> RowConv:
+    """Return conv `index` (from 0) of a chain in a nest of rows whose tensors lie as `layouts` says."""
     of = LayoutChoice.of
-    return RowConv(without_groups(chain), index, of(forms, index), of(forms, index + 1), kernel, plan)
+    return RowConv(without_groups(chain), index, of(layouts, index), of(layouts, index + 1), kernel, plan)

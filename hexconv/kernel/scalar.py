@@ -18,8 +18,8 @@ from hexconv.kernel.channels import of_tiles
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise, of_channels
 from hexconv.kernel.form import Form, Memory, unsigned_packing
-from hexconv.kernel.forms import Diagonal, Packing
 from hexconv.kernel.grouped import diagonal_of, of_own_words, own_words_of
+from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.row_conv import ELEMENT_BYTES, RowConv
 from hexconv.kernel.tiles import BYTES, WORD_CHANNELS
 from hexconv.layout import Layout

@@ -40,9 +40,9 @@ from tvm import s_tir, tirx
 
 from hexconv.compute.stored import Position, Stored
 from hexconv.compute.te import output_name
-from hexconv.kernel import Forms, has_bytes_apart, output_layout
-from hexconv.kernel.forms import RowUnit
+from hexconv.kernel import NestLayouts, has_bytes_apart, output_layout
 from hexconv.kernel.kept_columns import KeptRuns
+from hexconv.kernel.layouts import RowUnit
 from hexconv.kernel.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep, Kept, Rows, in_ring
 from hexconv.lower.scalar_operands import FlatCache
@@ -111,15 +111,15 @@ class Edges:
         return self.strips.tensors[self.tensor].made
 
 
-def edges_of(strips: Strips, chain: Chain, index: int, forms: Forms) -> Edges | None:
+def edges_of(strips: Strips, chain: Chain, index: int, layouts: NestLayouts) -> Edges | None:
     """Describe what conv `index` (from 0) makes outside of the image; None where it makes nothing there."""
     if not strips.fills(index + 1):
         return None
     # In blocks of 4 channels int8 lies as uint8, in a buffer of int8.
-    flip = MADE_UNSIGNED if forms.channel_units[index + 1] == WORD_CHANNELS and chain.dtype == "int8" else 0
-    stored = Stored(tensor_extents(chain)[index + 1], forms.activations[index + 1])
+    flip = MADE_UNSIGNED if layouts.channel_units[index + 1] == WORD_CHANNELS and chain.dtype == "int8" else 0
+    stored = Stored(tensor_extents(chain)[index + 1], layouts.activations[index + 1])
     held = chain.output_zero_point(index + 1) ^ -flip  # its sign bit changes
-    return Edges(strips, index + 1, stored, forms.channel_units[index + 1], held, chain.dtype)
+    return Edges(strips, index + 1, stored, layouts.channel_units[index + 1], held, chain.dtype)
 
 
 def fill_edges(edges: Edges, step: ConvStep) -> tirx.Stmt:
@@ -172,7 +172,7 @@ def _not_negative(index: tirx.Expr) -> tirx.Expr:
 
 
 def with_kept(
-    module: tvm.IRModule, chain: Chain, plan: Plan, forms: Forms, every: Sequence[KeptRuns]
+    module: tvm.IRModule, chain: Chain, plan: Plan, layouts: NestLayouts, every: Sequence[KeptRuns]
 ) -> tuple[tvm.IRModule, list[str]]:
     """Allocate the caches of kept columns, and say in blocks what their runs touch of them (a scheduled module).
 
@@ -181,8 +181,8 @@ def with_kept(
     """
     if not every:
         return module, []
-    caches = {runs.tensor: _cache(chain, plan, forms, runs) for runs in every}
-    makers = {output_name(chain, index, forms): index for index in range(len(chain.conv))}
+    caches = {runs.tensor: _cache(chain, plan, layouts, runs) for runs in every}
+    makers = {output_name(chain, index, layouts): index for index in range(len(chain.conv))}
     known = {runs.tensor: runs for runs in every}
 
     def touches(block: s_tir.SBlock, index: int) -> Iterator[tirx.Stmt]:
@@ -205,9 +205,9 @@ def with_kept(
     return tvm.IRModule({"main": main.with_body(body)}), [cache.name for cache in caches.values()]
 
 
-def _cache(chain: Chain, plan: Plan, forms: Forms, runs: KeptRuns) -> tirx.Var:
+def _cache(chain: Chain, plan: Plan, layouts: NestLayouts, runs: KeptRuns) -> tirx.Var:
     """Declare the cache of kept columns; they lie where intermediates do."""
-    dtype = "uint8" if has_bytes_apart(forms.activations[runs.tensor]) else chain.dtype
+    dtype = "uint8" if has_bytes_apart(layouts.activations[runs.tensor]) else chain.dtype
     return tirx.decl_buffer(runs.shape, dtype, kept_cache(runs.tensor), scope=plan.scope("intermediates"))
 
 

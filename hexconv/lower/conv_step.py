@@ -7,7 +7,7 @@ from typing import Protocol
 from tvm import tirx
 from tvm.ir import TensorLoad
 
-from hexconv.kernel.forms import RowUnit
+from hexconv.kernel.layouts import RowUnit
 from hexconv.lower.buffers import held_by
 from hexconv.spec import Extents
 from hexconv.tir.statements import Block

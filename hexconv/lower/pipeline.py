@@ -14,9 +14,9 @@ from tvm import tirx
 
 from hexconv.compute import chain_module
 from hexconv.compute.computable import check_supported
-from hexconv.kernel import forms_of, input_layout, output_layout
-from hexconv.kernel.forms import RowUnit
+from hexconv.kernel import input_layout, layouts_of, output_layout
 from hexconv.kernel.kept_columns import rows_left_out
+from hexconv.kernel.layouts import RowUnit
 from hexconv.lower import stages, threads
 from hexconv.lower.buffers import cache_name, drop_annotations, is_register
 from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_images, with_kept
@@ -43,7 +43,7 @@ Stage = Callable[[Lowering], Lowering]
 def mark_steps(nest: Lowering) -> Lowering:
     """Say in each block that writes a result where that is, and which columns its step keeps for the next strip."""
     rows, case = nest.row_nest, nest.row_nest.case
-    marked, names = with_kept(mark(nest.module, rows.results), case.chain, case.settled, rows.forms, rows.kept)
+    marked, names = with_kept(mark(nest.module, rows.results), case.chain, case.settled, rows.layouts, rows.kept)
     return replace(nest.to(marked), kept=names)
 
 
@@ -111,7 +111,7 @@ def emit_steps(nest: Lowering) -> Lowering:
     arguments = {argument.name: argument for argument in nest.main.params}
     made, copies = rows.makers, _kept_copies(rows)
     convs = [IN_ROWS[conv.kernel](conv, arguments) for conv in rows.convs]
-    edges = [rows.strips and edges_of(rows.strips, chain, index, rows.forms) for index in range(len(convs))]
+    edges = [rows.strips and edges_of(rows.strips, chain, index, rows.layouts) for index in range(len(convs))]
 
     def emitted(step: ConvStep) -> tirx.Stmt:
         there, edge = step if step.number in made else step.of_padding, edges[step.number - 1]
@@ -129,10 +129,10 @@ def _kept_copies(rows: RowNest) -> KeptCopies | None:
     """Collect what steps keep for the next strip; None where they keep nothing."""
     if not rows.strips or not rows.kept:
         return None
-    chain, forms, runs = rows.case.chain, rows.forms, {each.tensor: each for each in rows.kept}
-    target, made_as = tensor_extents(chain)[1], RowUnit.of(forms, 1)
+    chain, layouts, runs = rows.case.chain, rows.layouts, {each.tensor: each for each in rows.kept}
+    target, made_as = tensor_extents(chain)[1], RowUnit.of(layouts, 1)
     left_out = rows_left_out(chain.conv[1:], rows.bands.stripe_rows)
-    return KeptCopies(rows.strips, runs, forms.channel_units, chain.conv[0], target, made_as, left_out)
+    return KeptCopies(rows.strips, runs, layouts.channel_units, chain.conv[0], target, made_as, left_out)
 
 
 def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:
@@ -299,5 +299,5 @@ def lower_case(case: Case) -> Lowered:
 def _lower_rows(case: Case, strips: Strips | None) -> Lowered:
     """Lower a case in a nest of rows; strips of columns are a batch of images to the nest."""
     chain, plan = in_strips(case.chain, case.settled)
-    module = chain_module(chain, forms_of(chain, plan), strips)
+    module = chain_module(chain, layouts_of(chain, plan), strips)
     return lower_rows(stripe(module, chain, plan), replace(case, chain=chain, plan=plan), strips)

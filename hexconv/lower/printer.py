@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import tvm
 
 from hexconv.errors import visible
-from hexconv.kernel import forms_of
+from hexconv.kernel import layouts_of
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.spec import Case
@@ -133,12 +133,12 @@ def _with_layouts(lines: Sequence[Line], case: Case) -> Iterator[Line]:
 
 def _layouts(case: Case) -> dict[str, str]:
     """Name the layout of every argument."""
-    forms = forms_of(case.chain, case.settled)
-    filters = {filter_name(number): layout.name for number, layout in enumerate(forms.filters, 1)}
+    layouts = layouts_of(case.chain, case.settled)
+    filters = {filter_name(number): layout.name for number, layout in enumerate(layouts.filters, 1)}
     numbers = range(1, len(case.chain.conv) + 1)
     of_channels = {numbered(name, number): "O" for number in numbers for name in (*OF_CHANNELS, OFFSET)}
     scales = {numbered(SCALES, number): "O, vector after vector" for number in numbers}
-    order = "codes, dealt for vlut" if forms.has_rows else "codes"
+    order = "codes, dealt for vlut" if layouts.has_rows else "codes"
     tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
     ends = {"input": case.chain.input_layout, "output": case.chain.output_layout}
     return {**ends, **filters, **of_channels, **scales, **tables}

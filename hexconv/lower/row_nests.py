@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hexconv.compute.te import output_name
-from hexconv.kernel import Forms, forms_of
+from hexconv.kernel import NestLayouts, layouts_of
 from hexconv.kernel.bands import RowBands, makes_anew, row_bands, turns
 from hexconv.kernel.kept_columns import KeptRuns, kept_runs
 from hexconv.kernel.row_conv import RowConv, row_conv
@@ -44,20 +44,20 @@ class RowNest:
         return self.numbers.bands
 
     @cached_property
-    def forms(self) -> Forms:
+    def layouts(self) -> NestLayouts:
         """The layouts of all tensors and filters."""
-        return forms_of(self.case.chain, self.case.settled)
+        return layouts_of(self.case.chain, self.case.settled)
 
     @cached_property
     def convs(self) -> tuple[RowConv, ...]:
         """The convs as their kernels compute them."""
         case, kernels = self.case, enumerate(self.case.kernels)
-        return tuple(row_conv(case.chain, index, self.forms, case.settled, choice.used) for index, choice in kernels)
+        return tuple(row_conv(case.chain, index, self.layouts, case.settled, choice.used) for index, choice in kernels)
 
     @cached_property
     def kept(self) -> Sequence[KeptRuns]:
         """The columns that strips keep."""
-        return kept_runs(self.strips, self.forms) if self.strips else []
+        return kept_runs(self.strips, self.layouts) if self.strips else []
 
     @property
     def sharing(self) -> tuple[tuple[str, ...], ...]:
@@ -75,7 +75,7 @@ class RowNest:
     @property
     def words(self) -> Mapping[str, str]:
         """The names of caches of filters whose words scalar loads read, by the names that other filters' have."""
-        packings = enumerate(self.forms.packings, 1)
+        packings = enumerate(self.layouts.packings, 1)
         return {filter_cache(number): words_cache(number) for number, packing in packings if packing.is_words}
 
     @property
@@ -91,10 +91,12 @@ class RowNest:
     @property
     def results(self) -> dict[str, Result]:
         """Each conv's result, by the name of the block that writes it."""
-        forms, results = self.forms, {}
-        units = zip(map(loop_roles, forms.activations[1:]), forms.channel_units[1:], forms.row_units[1:], strict=True)
+        layouts, results = self.layouts, {}
+        units = zip(
+            map(loop_roles, layouts.activations[1:]), layouts.channel_units[1:], layouts.row_units[1:], strict=True
+        )
         for index, (role, channels, rows) in enumerate(units):
             image, row, channel = (role.index(name) for name in ("n", "ho", "ko"))
-            name = output_name(self.case.chain, index, forms)
+            name = output_name(self.case.chain, index, layouts)
             results[name] = Result(index + 1, image, row, channel, channels, rows)
         return results

@@ -9,7 +9,7 @@ from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
 from hexconv.compute.te import Beside
-from hexconv.kernel.forms import has_bytes_apart
+from hexconv.kernel.layouts import has_bytes_apart
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.scalar import ScalarForm
 from hexconv.layout import Layout

@@ -22,7 +22,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import TensorLoad
 
-from hexconv.kernel import Forms
+from hexconv.kernel import NestLayouts
 from hexconv.kernel.row_conv import RowConv
 from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
@@ -332,7 +332,7 @@ Moved = Callable[[RowConv, Mapping[str, tirx.Buffer]], KernelConv]
 
 IN_ROWS: dict[Kernel, Moved] = {"hvx": hvx_conv, "plain": scalar_conv}
 
-LaysOut = Callable[[Chain, int, Forms, Plan, Mapping[str, Array]], dict[str, Array]]
+LaysOut = Callable[[Chain, int, NestLayouts, Plan, Mapping[str, Array]], dict[str, Array]]
 """From a chain, the index of a conv, layouts, plan and packed arguments to the constants that its kernel loads."""
 
 LAID_OUT_BY: dict[Kernel, LaysOut] = {"hvx": hvx_constants}

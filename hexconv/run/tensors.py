@@ -12,13 +12,13 @@ from math import prod, sqrt
 import numpy as np
 
 from hexconv.kernel import (
-    Forms,
+    NestLayouts,
     Packing,
-    documented_forms,
-    forms_of,
+    documented_layouts,
     has_bytes_apart,
     has_runs,
     input_layout,
+    layouts_of,
     output_layout,
 )
 from hexconv.kernel.form import without_groups
@@ -46,11 +46,11 @@ def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, 
     """
     if nest_of(chain, plan) != "rows":
         return dict(given)
-    forms, (nest, of_nest) = forms_of(chain, plan), in_strips(chain, plan)
+    layouts, (nest, of_nest) = layouts_of(chain, plan), in_strips(chain, plan)
     constants, replaced = dict[str, Array](), set[str]()
     for index, choice in enumerate(choose_kernels(chain, plan)):
         if lay_out := LAID_OUT_BY.get(choice.used):
-            constants |= lay_out(nest, index, forms, of_nest, given)
+            constants |= lay_out(nest, index, layouts, of_nest, given)
             replaced |= {numbered(what, index + 1) for what in OF_CHANNELS}
     return {name: array for name, array in given.items() if name not in replaced} | constants
 
@@ -149,17 +149,17 @@ def packed_arguments(chain: Chain, tensors: Tensors, plan: Plan | None = None) -
     """
     check_weights(chain, tensors.filters, tensors.biases)
     check_vectors(chain, tensors.vectors)
-    forms = forms_of(chain, plan) if plan else documented_forms(chain)
+    layouts = layouts_of(chain, plan) if plan else documented_layouts(chain)
     filters = [
         _packed(filter, layout, packing)
         for filter, layout, packing in zip(
-            _as_computed(chain, tensors.filters, forms), forms.filters, forms.packings, strict=True
+            _as_computed(chain, tensors.filters, layouts), layouts.filters, layouts.packings, strict=True
         )
     ]
     arguments = {INPUT: packed_image(chain, tensors.image)}
     arguments |= {filter_name(number): filter for number, filter in enumerate(filters, 1)}
     arguments |= {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
-    arguments |= {name: _vector(tensors.vectors[name], each, forms) for name, each in vector_names(chain).items()}
+    arguments |= {name: _vector(tensors.vectors[name], each, layouts) for name, each in vector_names(chain).items()}
     return list((laid_out(chain, plan, arguments) if plan else arguments).values())
 
 
@@ -168,18 +168,18 @@ def packed_image(chain: Chain, image: Array) -> Array:
     return input_layout(chain).pack(image, fill=_rest(chain.dtype))
 
 
-def _vector(values: Array, vector: Vector, forms: Forms) -> Array:
+def _vector(values: Array, vector: Vector, layouts: NestLayouts) -> Array:
     """Return a vector of values per channel, or a table, in the form that the kernels read."""
-    if not forms.has_rows:
+    if not layouts.has_rows:
         return values
     return in_whole_blocks(values) if vector.what in OF_CHANNELS else in_lookup_order(values)
 
 
-def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterator[Array]:
+def _as_computed(chain: Chain, filters: Sequence[Array], layouts: NestLayouts) -> Iterator[Array]:
     """Return filters as the nest has them: in a nest of rows, zero points fill the gaps of groups that it has."""
-    computed = without_groups(chain) if forms.has_rows else chain
+    computed = without_groups(chain) if layouts.has_rows else chain
     for index, (conv, filter) in enumerate(zip(computed.conv, filters, strict=True)):
-        if diagonal := forms.packings[index].diagonal:
+        if diagonal := layouts.packings[index].diagonal:
             yield diagonal.blocks_of(_filled_up(conv, diagonal.groups, filter, diagonal.planes * CHANNEL_BLOCK))
         else:
             groups = chain.conv[index].groups

@@ -13,7 +13,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.compute.te import has_epilogue, output_name
-from hexconv.kernel import Forms
+from hexconv.kernel import NestLayouts
 from hexconv.layout import Layout
 from hexconv.schedule import primitives
 from hexconv.schedule.primitives import Tiles
@@ -69,19 +69,19 @@ class ConvBlocks:
         return loop_roles(self.layout) if self.epilogue else self.sums_axes
 
 
-def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, forms: Forms) -> list[ConvBlocks]:
+def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, layouts: NestLayouts) -> list[ConvBlocks]:
     """Find the blocks of all convs, in order."""
     order = range(len(chain.conv))
     # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
     staging = reversed(order) if plan.filters == "resident" else order
-    blocks = [_conv_blocks(sch, chain, index, plan, forms) for index in staging]
+    blocks = [_conv_blocks(sch, chain, index, plan, layouts) for index in staging]
     return sorted(blocks, key=lambda conv: conv.number)
 
 
-def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: Forms) -> ConvBlocks:
+def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, layouts: NestLayouts) -> ConvBlocks:
     """Find a conv's blocks by name, stage its filter, put what it writes where the plan says."""
-    name, role = output_name(chain, index, forms), "output" if index == len(chain.conv) - 1 else "intermediates"
-    epilogue = sch.get_sblock(name) if has_epilogue(chain, index, forms) else None
+    name, role = output_name(chain, index, layouts), "output" if index == len(chain.conv) - 1 else "intermediates"
+    epilogue = sch.get_sblock(name) if has_epilogue(chain, index, layouts) else None
     sums = sch.get_sblock(accumulator(index + 1)) if epilogue else sch.get_sblock(name)
     if epilogue:
         sch.set_scope(sums, 0, plan.scope("intermediates"))
@@ -91,19 +91,21 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: For
         number=index + 1,
         sums=sums,
         epilogue=epilogue,
-        filter_cache=sch.cache_read(sums, 1, filter_scope(forms, index, plan)),
-        filter_loops=_filter_loops(forms.filters[index]),
+        filter_cache=sch.cache_read(sums, 1, filter_scope(layouts, index, plan)),
+        filter_loops=_filter_loops(layouts.filters[index]),
         # Dense convs of few channels keep the documents' loop of 32, guarded.
-        rc_block=CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, _inputs(forms.filters[index])),
-        layout=forms.activations[index + 1],
-        source_axes=_source_axes(chain, index, forms),
-        filter_axes=_filter_axes(forms, index),
+        rc_block=CHANNEL_BLOCK
+        if chain.conv[index].groups == 1
+        else min(CHANNEL_BLOCK, _inputs(layouts.filters[index])),
+        layout=layouts.activations[index + 1],
+        source_axes=_source_axes(chain, index, layouts),
+        filter_axes=_filter_axes(layouts, index),
     )
 
 
-def filter_scope(forms: Forms, index: int, plan: Plan) -> str:
+def filter_scope(layouts: NestLayouts, index: int, plan: Plan) -> str:
     """Return the scope of the cache of a conv's filter: outside of VTCM where scalar loads read it."""
-    return "global" if forms.packings[index].is_words else plan.scope("filters")
+    return "global" if layouts.packings[index].is_words else plan.scope("filters")
 
 
 def _inputs(filter: Layout) -> int:
@@ -118,24 +120,24 @@ def _filter_loops(filter: Layout) -> tuple[str, ...]:
     return loops.get(axes) or ("ko", *(f"axis{axis}" for axis in range(1, axes)))
 
 
-def _source_axes(chain: Chain, index: int, forms: Forms) -> tuple[int, ...]:
+def _source_axes(chain: Chain, index: int, layouts: NestLayouts) -> tuple[int, ...]:
     """The axes of its source that a conv reads from end to end.
 
     A tile of a conv in groups needs the channels of its own groups alone, but these differ from tile to tile in number:
     its source is made with all channels, as that of any other conv is. Rows are made whole.
     """
-    source = forms.activations[index]
-    if forms.has_rows:
+    source = layouts.activations[index]
+    if layouts.has_rows:
         return tuple(range(2, len(source.outputs)))
     channels = [output.name for output in source.outputs].index("C")
     return BLOCK_AXES if chain.conv[index].groups == 1 else (channels, *BLOCK_AXES)
 
 
-def _filter_axes(forms: Forms, index: int) -> tuple[int, ...]:
+def _filter_axes(layouts: NestLayouts, index: int) -> tuple[int, ...]:
     """The axes of its filter that a conv reads from end to end."""
-    if forms.has_rows:
-        return tuple(range(1, len(forms.filters[index].outputs)))
-    return BLOCK_AXES if len(forms.filters[index].outputs) == len(FILTER_LOOPS) else LANE_AXIS
+    if layouts.has_rows:
+        return tuple(range(1, len(layouts.filters[index].outputs)))
+    return BLOCK_AXES if len(layouts.filters[index].outputs) == len(FILTER_LOOPS) else LANE_AXIS
 
 
 def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:

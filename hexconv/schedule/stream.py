@@ -47,7 +47,7 @@ from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
 
-from hexconv.kernel import Forms
+from hexconv.kernel import NestLayouts
 from hexconv.kernel.bands import row_bands
 from hexconv.schedule import primitives
 from hexconv.schedule.conv_blocks import Nest, Placed, end_row, first_row, of_band, streaming
@@ -340,7 +340,7 @@ def _guarded(realize: s_tir.SBlockRealize, conditions: Sequence[tirx.Expr]) -> s
     return s_tir.SBlockRealize(realize.iter_values, tirx.all(realize.predicate, *conditions), realize.block)
 
 
-def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> Scheduled:
+def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, layouts: NestLayouts) -> Scheduled:
     """Return the module of a chain in which every row, or every slab of 8 rows in a nest of blocks, is made once.
 
     Convs at the end of the chain that take one step stay as they are; so does a chain of such convs alone.
@@ -351,14 +351,14 @@ def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) ->
     last, *others = convs
     bands = row_bands(chain, plan)
     has_bands = bands.count > 1
-    kernels = chain.conv if forms.has_rows else [*map(in_slabs, chain.conv)]
+    kernels = chain.conv if layouts.has_rows else [*map(in_slabs, chain.conv)]
     number = last.blocks.number
     output = Output(
         blocks=_names(sch, [*_makers(last), *([nest.output] if number == len(kernels) else [])]),
         filter_block=_filter_block(sch, last, plan),
         conv=kernels[number - 1],
         ho_outer=sch.get(last.tiles.ho_outer).loop_var,
-        stripe_rows=bands.stripe_rows if forms.has_rows else plan.h_split,
+        stripe_rows=bands.stripe_rows if layouts.has_rows else plan.h_split,
         band=_band(number) if has_bands else None,
     )
     tensors = [_stream(sch, plan, conv, kernels[conv.blocks.number - 1], has_bands) for conv in others]

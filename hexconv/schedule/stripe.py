@@ -39,7 +39,7 @@ from tvm import s_tir, tirx
 from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from hexconv.kernel import Forms, forms_of
+from hexconv.kernel import NestLayouts, layouts_of
 from hexconv.kernel.form import without_groups
 from hexconv.layout import Layout
 from hexconv.schedule import primitives
@@ -161,47 +161,47 @@ def _channels(sch: Schedule, loops: Loops, plan: Plan, together: int) -> tuple[L
 
 
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
-    """Schedule a chain's module (`chain_module(chain, forms_of(chain, plan))`) by `plan`."""
-    sch, forms = Schedule(module, debug_mask="none"), forms_of(chain, plan)
-    chain = without_groups(chain) if forms.has_rows else chain
+    """Schedule a chain's module (`chain_module(chain, layouts_of(chain, plan))`) by `plan`."""
+    sch, layouts = Schedule(module, debug_mask="none"), layouts_of(chain, plan)
+    chain = without_groups(chain) if layouts.has_rows else chain
     input_cache = sch.get_sblock(INPUT_CACHE)
-    convs = all_conv_blocks(sch, chain, plan, forms)
+    convs = all_conv_blocks(sch, chain, plan, layouts)
     sch.set_scope(input_cache, 0, plan.scope("input"))
     for conv in convs:
         declare_reads(sch, conv)
 
-    output, tiles = _write_back(sch, convs[-1], plan, forms)
+    output, tiles = _write_back(sch, convs[-1], plan, layouts)
     name_part(sch, tiles.step, parts.WRITE_BACK)
 
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         later = [chain.conv[each.blocks.number - 1] for each in streaming(sch, placed)]
-        known = _place_conv(sch, conv, at, plan, forms, later) if placed else _place_last(sch, conv, tiles, forms)
+        known = _place_conv(sch, conv, at, plan, layouts, later) if placed else _place_last(sch, conv, tiles, layouts)
         placed.append(known)
-    axes = source_roles(forms.activations[0])
+    axes = source_roles(layouts.activations[0])
     input_loops = primitives.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
         part = parts.filter_read(conv.blocks.number)
         primitives.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
-    placed = [replace(conv, init=_zero_apart(sch, conv, forms)) for conv in placed]
+    placed = [replace(conv, init=_zero_apart(sch, conv, layouts)) for conv in placed]
     nest = Nest(output, tuple(placed), input_cache, input_loops)
-    scheduled = rolled(sch, chain, plan, nest, forms) if plan.halo == "roll" else Scheduled(sch.mod)
+    scheduled = rolled(sch, chain, plan, nest, layouts) if plan.halo == "roll" else Scheduled(sch.mod)
     module = guard_accumulators(scheduled.module, _epilogues(sch, placed))
     return replace(scheduled, module=module, overlaps=plan.buffering == "double")
 
 
-def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tuple[SBlockRV, primitives.Tiles]:
+def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, layouts: NestLayouts) -> tuple[SBlockRV, primitives.Tiles]:
     """Tile the copy of the output cache to the output: these are the outermost tiles; return its block and them."""
-    if forms.lays_output_out:
+    if layouts.lays_output_out:
         output = sch.get_sblock(OUTPUT)
         primitives.read_whole_blocks(sch, output, 0, inner_axes(last.layout))
     else:
         output = sch.cache_write(last.result, 0, plan.scope("output"))
-        if not forms.has_output_rows:
-            return output, primitives.write_back(sch, output, plan, forms.output)
-    return output, write_laid_out(sch, output, plan, forms.output, forms.channel_units[-1])
+        if not layouts.has_output_rows:
+            return output, primitives.write_back(sch, output, plan, layouts.output)
+    return output, write_laid_out(sch, output, plan, layouts.output, layouts.channel_units[-1])
 
 
 def _epilogues(sch: Schedule, convs: Sequence[Placed]) -> dict[str, str]:
@@ -214,37 +214,37 @@ def _epilogues(sch: Schedule, convs: Sequence[Placed]) -> dict[str, str]:
     }
 
 
-def _place_last(sch: Schedule, conv: ConvBlocks, tiles: primitives.Tiles, forms: Forms) -> Placed:
+def _place_last(sch: Schedule, conv: ConvBlocks, tiles: primitives.Tiles, layouts: NestLayouts) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
     loops = primitives.in_step(primitives.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
     sch.reorder(*loops.values())
     name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
     name_part(sch, loops, parts.convolution(conv.number))
-    _name_step(sch, conv, loops["ko_inner"], forms)
+    _name_step(sch, conv, loops["ko_inner"], layouts)
     return Placed(conv, tiles, loops["ho_inner"], _place_sums(sch, conv, loops))
 
 
-def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, forms: Forms) -> None:
+def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, layouts: NestLayouts) -> None:
     """Mark the loop with which each step of a conv begins, if a kernel fills the steps."""
-    if forms.has_rows:
+    if layouts.has_rows:
         sch.annotate(loop, STEP, conv.number)
 
 
 def _place_conv(
-    sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: Forms, later: Sequence[Conv2d]
+    sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, layouts: NestLayouts, later: Sequence[Conv2d]
 ) -> Placed:
     """Compute any other conv at loop `at`, in outer loops of its own; `later` are those of the steps that it is in."""
     loops = primitives.fuse_producer(sch, conv.result, at, conv.result_axes)
     # A stripe of rows is made in one step, and one that rolls where the next one begins after a gap.
-    is_one_step = forms.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
+    is_one_step = layouts.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
     rows = extent(sch, loops["ho"]) if is_one_step else plan.h_split
-    splits = (rows, plan.k_split * CHANNEL_BLOCK // forms.channel_units[conv.number])
+    splits = (rows, plan.k_split * CHANNEL_BLOCK // layouts.channel_units[conv.number])
     tiles = primitives.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
     note(sch, tiles.ho_outer, f"compute enough height of {before}")
     name_part(sch, tiles.step, parts.convolution(conv.number))
-    _name_step(sch, conv, tiles.step["ko_inner"], forms)
+    _name_step(sch, conv, tiles.step["ko_inner"], layouts)
     return Placed(conv, tiles, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
 
 
@@ -258,7 +258,7 @@ def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:
     return primitives.order_reduction(sch, own, conv.rc_block)
 
 
-def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
+def _zero_apart(sch: Schedule, conv: Placed, layouts: NestLayouts) -> SBlockRV | None:
     """Split a conv's block into init and compute, each with its own loops inside of wo.
 
     before:  for rc_outer, hi, ...: if first: sums = 0; sums += ...
@@ -268,7 +268,7 @@ def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
     Where a later conv's stride steps over whole slabs, the stripes of a tensor leave slabs out. TVM can't take such a
     block apart ("not quasi-affine"); such a block stays whole.
     """
-    if forms.has_rows:
+    if layouts.has_rows:
         return None  # a kernel sets its sums itself, and reads whole rows
     blocks = conv.blocks
     try:

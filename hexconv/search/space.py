@@ -29,7 +29,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.plan_axes import Plans
 from hexconv.errors import InputError, Unsupported
-from hexconv.kernel.forms import documented_filter
+from hexconv.kernel.layouts import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.extents import REMEMBERED, ROW_BLOCK

@@ -98,7 +98,7 @@ def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> 
 
 
 def _filter_bytes(chain: Chain, plan: Plan) -> list[int]:
-    shapes = [layout.physical_shape for layout in planned_rows(chain, plan).forms.filters]
+    shapes = [layout.physical_shape for layout in planned_rows(chain, plan).layouts.filters]
     sizes = []
     for shape in shapes:
         size = 1

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import Planned, cache_usage, work_usage
 from hexconv.analyze.row_nest import planned_rows
-from hexconv.kernel import Forms, channel_blocks, forms_of
+from hexconv.kernel import NestLayouts, channel_blocks, layouts_of
 from hexconv.kernel.channel_blocks import chosen_blocks
-from hexconv.kernel.forms import logical
+from hexconv.kernel.layouts import logical
 from hexconv.kernel.row_conv import LayoutChoice
-from hexconv.kernel.row_forms import rows_forms
+from hexconv.kernel.row_layouts import rows_layouts
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.count import count
@@ -139,7 +139,7 @@ CASES: dict[str, tuple[Chain, Plan, tuple[int, ...]]] = {
 
 
 def units(case: Case) -> tuple[int, ...]:
-    return forms_of(case.chain, case.settled).channel_units
+    return layouts_of(case.chain, case.settled).channel_units
 
 
 @pytest.mark.simulator
@@ -184,14 +184,14 @@ def test_12_channels_take_12_and_no_planes() -> None:
 def test_blocks_of_32_would_take_more_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     of_chain = chain(64, THREE, THREE, THREE)
 
-    def row_bytes(forms: Forms) -> int:
-        return sum(LayoutChoice(layout, 0).row_bytes for layout in forms.activations[1:-1])
+    def row_bytes(layouts: NestLayouts) -> int:
+        return sum(LayoutChoice(layout, 0).row_bytes for layout in layouts.activations[1:-1])
 
-    narrow = rows_forms(of_chain, 1, True, ("hvx",) * 3)
-    rows_forms.cache_clear()
+    narrow = rows_layouts(of_chain, 1, True, ("hvx",) * 3)
+    rows_layouts.cache_clear()
     monkeypatch.setattr(channel_blocks, "_narrow", lambda *_: [])
-    wide = rows_forms(of_chain, 1, True, ("hvx",) * 3)
-    rows_forms.cache_clear()
+    wide = rows_layouts(of_chain, 1, True, ("hvx",) * 3)
+    rows_layouts.cache_clear()
     assert wide.channel_units == (1, 32, 32, 32)
     assert row_bytes(narrow) < 0.75 * row_bytes(wide)
 
@@ -251,7 +251,7 @@ def _narrower(one: Chain, tensor: int, wide: LayoutChoice) -> list[LayoutChoice]
 def test_a_half_block_takes_half_of_the_memory_and_8_channels_a_quarter() -> None:
     def shape(out_channels: int) -> tuple[int, ...]:
         of_chain = chain(64, replace(SIXTEEN, out_channels=out_channels), SIXTEEN, channels=16)
-        return rows_forms(of_chain, 2, True, ("hvx",) * 2).activations[1].physical_shape[2:]
+        return rows_layouts(of_chain, 2, True, ("hvx",) * 2).activations[1].physical_shape[2:]
 
     assert [shape(channels) for channels in (16, 8, 48)] == [(1, 9, 8, 16), (1, 5, 16, 8), (3, 9, 8, 16)]
 
@@ -261,7 +261,7 @@ def test_stored_rows_hold_all_that_tiles_store() -> None:
     for columns in range(8, 42):
         for out_channels, pixels in ((16, 8), (8, 16)):
             of_chain = chain(columns, replace(SIXTEEN, out_channels=out_channels), SIXTEEN, channels=16)
-            layout = rows_forms(of_chain, 1, True, ("hvx",) * 2).activations[1]
+            layout = rows_layouts(of_chain, 1, True, ("hvx",) * 2).activations[1]
             first, end = tensor_extents(of_chain)[1].valid_columns
             last = first + (end - first - 1) // 8 * 8
             assert layout.stored_extent("W") >= max(last + pixels, columns + 2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 
-from hexconv.kernel import forms_of
+from hexconv.kernel import layouts_of
 from hexconv.kernel.dense import DenseForm
 from hexconv.kernel.depthwise import moved_words, taps_of, variants
 from hexconv.kernel.pixels import PixelForm
@@ -180,8 +180,8 @@ def test_a_packed_filter_has_the_weights_in_the_order_of_loads(chain: Chain, k_s
     plan = Plan(kernel="hvx", order="h_outer", k_split=k_split)
     case = of_blocks(chain, plan)
     assume(case.kernels[0].used == "hvx")
-    forms, tensors = forms_of(chain, case.settled), random_tensors(chain, 3)
-    conv, packing = chain.conv[0], forms.packings[0]
+    layouts, tensors = layouts_of(chain, case.settled), random_tensors(chain, 3)
+    conv, packing = chain.conv[0], layouts.packings[0]
     filter = np.asarray(packed_arguments(chain, tensors, case.settled)[1])
     assert str(filter.dtype) == packing.dtype
     assert packing.dtype == "uint8" or conv.filter_zero_point + packing.shift in range(-127, 128)
@@ -193,7 +193,7 @@ def test_a_packed_filter_has_the_weights_in_the_order_of_loads(chain: Chain, k_s
         _check(bytes_of, conv, lambda row, step: [(0, row, step * 4 + byte) for byte in range(4)], weights)
         return
     assume(conv.groups == 1)
-    form = row_conv(chain, 0, forms, case.settled).form
+    form = row_conv(chain, 0, layouts, case.settled).form
     assume(isinstance(form, PixelForm | DenseForm))
     assert isinstance(form, PixelForm | DenseForm)
     planes = form.planes

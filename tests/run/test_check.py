@@ -5,7 +5,7 @@ import pytest
 
 from hexconv.compute import magnitude, reference
 from hexconv.errors import Overran
-from hexconv.kernel.forms import ACTIVATION_TAG
+from hexconv.kernel.layouts import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run import measure

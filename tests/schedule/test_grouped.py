@@ -12,13 +12,13 @@ from hexconv.analyze import conv_forms, planned_work
 from hexconv.analyze.planned import Planned
 from hexconv.kernel.channels import channel_form
 from hexconv.kernel.form import without_groups
-from hexconv.kernel.forms import Diagonal
 from hexconv.kernel.grouped import (
     OwnWords,
     diagonal_of,
     own_words_of,
     spread_way,
 )
+from hexconv.kernel.layouts import Diagonal
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.judging import Verdict, judge

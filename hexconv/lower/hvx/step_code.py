@@ -7,7 +7,7 @@ from math import ceil
 
 from tvm import tirx
 
-from hexconv.kernel import Forms
+from hexconv.kernel import NestLayouts
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.lower.conv_step import ConvStep, each_row
 from hexconv.lower.hvx.channel_rows import Channels, target_of
@@ -98,6 +98,8 @@ def hvx_conv(conv: RowConv, arguments: Mapping[str, tirx.Buffer]) -> HvxConv:
     return HvxConv(conv, scratch_of(conv, arguments))
 
 
-def hvx_constants(chain: Chain, index: int, forms: Forms, plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:
+def hvx_constants(
+    chain: Chain, index: int, layouts: NestLayouts, plan: Plan, given: Mapping[str, Array]
+) -> dict[str, Array]:
     """Lay out the constants of conv `index` (from 0) of a chain, from what it is given, by argument."""
-    return laid_out(row_conv(chain, index, forms, plan), given)
+    return laid_out(row_conv(chain, index, layouts, plan), given)

@@ -7,7 +7,7 @@ input cache      NHWC         a row of the image is one run, pixels widened to d
                      NHCW32w4c where these are filled up less and take no more packets (`hexconv.kernel.channel_blocks`)
     output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
-    filters          in the order in which the inner loop multiplies them (`hexconv.kernel.row_forms`)
+    filters          in the order in which the inner loop multiplies them (`hexconv.kernel.row_layouts`)
 
 A conv of several groups (`hexconv.kernel.grouped`) reads NHCW4w32c, or an input as NHCW32c, which has the same order in
 memory, as wide as its form loads.
@@ -42,7 +42,7 @@ from math import ceil, gcd
 
 from hexconv.kernel.channel_blocks import chosen_blocks
 from hexconv.kernel.form import columns_read, tile_of_groups, without_groups
-from hexconv.kernel.forms import ACTIVATION_TAG, Forms, documented_forms, logical, output_layout
+from hexconv.kernel.layouts import ACTIVATION_TAG, NestLayouts, documented_layouts, logical, output_layout
 from hexconv.kernel.row_conv import ELEMENT_BYTES, LayoutChoice, RowConv, with_split
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, narrowed_blocks
 from hexconv.layout import Layout, packed
@@ -56,7 +56,7 @@ BLOCKS_TAG = "NHCW32c"
 
 
 @lru_cache(REMEMBERED)
-def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple[Kernel, ...]) -> Forms:
+def rows_layouts(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple[Kernel, ...]) -> NestLayouts:
     """The layouts of all tensors of a chain in a nest of rows.
 
     Args:
@@ -68,8 +68,8 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     >>> from hexconv.spec import Conv2d
     >>> from hexconv.spec import Requantize
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
-    >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4, False, ("hvx",) * 2)
-    >>> [layout.physical_shape for layout in (*forms.activations[:2], *forms.filters)]
+    >>> layouts = rows_layouts(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4, False, ("hvx",) * 2)
+    >>> [layout.physical_shape for layout in (*layouts.activations[:2], *layouts.filters)]
     [(1, 64, 64, 128), (1, 62, 1, 62, 128), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 1, 3, 32, 4, 32, 4)]
     """
     chain = without_groups(chain)
@@ -89,7 +89,7 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     lies = chosen_blocks(chain, lies, [kernel == "hvx" for kernel in kernels], k_split)
     plan = with_split(k_split)
     convs = [RowConv(chain, index, lies[index], lies[index + 1], each, plan) for index, each in enumerate(kernels)]
-    return Forms(
+    return NestLayouts(
         activations=tuple(each.layout for each in lies),
         output=output_layout(chain),
         filters=tuple(conv.filter[0] for conv in convs),
@@ -99,16 +99,16 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     )
 
 
-def forms_of(chain: Chain, plan: Plan) -> Forms:
+def layouts_of(chain: Chain, plan: Plan) -> NestLayouts:
     """The layouts of all tensors of a chain in its plan's nest; of strips, where the plan makes strips."""
     if nest_of(chain, plan) != "rows":
-        return documented_forms(chain)
-    return planned_forms(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
+        return documented_layouts(chain)
+    return planned_layouts(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 
-def planned_forms(chain: Chain, plan: Plan, kernels: tuple[Kernel, ...]) -> Forms:
+def planned_layouts(chain: Chain, plan: Plan, kernels: tuple[Kernel, ...]) -> NestLayouts:
     """Return the layouts of all tensors of a chain in the nest of rows of a plan; `kernels` are those of its convs."""
-    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan), kernels)
+    return rows_layouts(chain, plan.k_split, keeps_output_rows(chain, plan), kernels)
 
 
 def keeps_output_rows(chain: Chain, plan: Plan) -> bool:

@@ -1,6 +1,6 @@
 """Layouts of the caches and filters of a nest; those of the documents are NHWC8h8w32c and OIHW8i32o4i.
 
-`hexconv.kernel.forms` has the layouts of the document's nest, `hexconv.kernel.row_forms` those of a nest of rows.
+`hexconv.kernel.layouts` has the layouts of the document's nest, `hexconv.kernel.row_layouts` those of a nest of rows.
 """
 
 from collections.abc import Callable
@@ -137,14 +137,14 @@ class RowUnit:
     rows: int
 
     @classmethod
-    def of(cls, forms: "Forms", tensor: int) -> "RowUnit":
+    def of(cls, layouts: "NestLayouts", tensor: int) -> "RowUnit":
         """Count the rows of a tensor."""
-        return cls(forms.row_units[tensor], forms.activations[tensor].stored_extent("H"))
+        return cls(layouts.row_units[tensor], layouts.activations[tensor].stored_extent("H"))
 
 
 @hashed_once
 @dataclass(frozen=True)
-class Forms:
+class NestLayouts:
     """The layouts of all tensors of one nest.
 
     Attributes:
@@ -217,15 +217,15 @@ FEW_INPUTS_TAG = "OIHW32o"
 
 
 @lru_cache(REMEMBERED)
-def documented_forms(chain: Chain) -> Forms:
+def documented_layouts(chain: Chain) -> NestLayouts:
     """The layouts of all tensors of a chain as the seed documents have them.
 
     >>> from hexconv.spec import Conv2d
-    >>> forms = documented_forms(Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=40, kernel=(3, 1)),)))
-    >>> forms.filters[0].physical_shape
+    >>> layouts = documented_layouts(Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=40, kernel=(3, 1)),)))
+    >>> layouts.filters[0].physical_shape
     (2, 2, 3, 1, 8, 32, 4)
     """
-    return Forms(
+    return NestLayouts(
         activations=tuple(packed(ACTIVATION_TAG, logical(extents)) for extents in tensor_extents(chain)),
         output=output_layout(chain),
         filters=tuple(documented_filter(chain, index) for index in range(len(chain.conv))),
