@@ -1,8 +1,11 @@
-"""Grouped convs as HVX computes them: groups kept, filled up with zeros, or multiplied as words of their own groups.
+"""Grouped convs: words of their own groups, a diagonal of blocks, or zeros between groups.
 
-Depthwise convs have a kernel of their own (`hexconv.kernel.depthwise`), as have groups of 4 and of 8 channels of bytes
-(`hexconv.kernel.grouped`). In any other conv of several groups, lanes are output channels. The filter of all
-groups, written as that of one, is zero outside of a diagonal of blocks:
+Groups of 4 and of 8 channels of bytes: a vector has, for each of 32 output channels, 4 input channels of its group;
+another one has the weights. So nothing but needed products is multiplied, one pair of vectors a packet.
+
+Groups of one channel are depthwise convs (`hexconv.kernel.depthwise`). In any other conv of several groups, tiles have
+32 output channels as lanes (`hexconv.kernel.channels`). The filter of all groups, written as that of one, is zero
+outside of a diagonal of blocks:
 
     4 groups of 64, 32 channels a square      24 groups of 8
 
@@ -12,12 +15,9 @@ groups, written as that of one, is zero outside of a diagonal of blocks:
         ..##....  ->  width 2                     ...#..  ->  width 1: a square has zeros, too
 
 A block of 32 output channels multiplies `width` planes of 32 input channels, from the first plane of its first group
-on. These squares alone are stored, copied and multiplied. Where they are all that there is, or where pixels as lanes
-take fewer packets with zeros included, the conv is computed as one of a single group, filled up with zeros.
-
-A vector has, for each of 32 output channels, 4 input channels of its group; another one has the weights. So nothing but
-needed products is multiplied, one pair of vectors a packet, where a diagonal of blocks (`hexconv.kernel.grouped`) takes
-8 words of a plane, two a packet.
+on: 8 words of a plane, two a packet. These squares alone are stored, copied and multiplied. Where they are all that
+there is, or where pixels as lanes take fewer packets with zeros included, the conv is computed as one of a single
+group, filled up with zeros.
 """
 
 from collections.abc import Sequence
@@ -55,12 +55,12 @@ from hexconv.spec.vectors import Array
 TILE_PIXELS = 8
 GROUP_SIZES = (4, 8)
 """The channels of a group: a power of two of words, so that `vdelta` spreads all groups of 32 channels at once."""
-OWN_WORDS_TAG = "OHIW1i1o32o4i"
+GROUPED_WORDS_TAG = "OHIW1i1o32o4i"
 PIXEL_WORDS = LANES // VECTOR_BLOCKS
 
 
 @dataclass(frozen=True)
-class OwnWords:
+class GroupedWords:
     """A conv in groups of as many outputs as inputs.
 
     Attributes:
@@ -77,7 +77,7 @@ class OwnWords:
     def quads(self, conv: Conv2d, first: int, pixels: int) -> int:
         """Vectors of 4 pixels of a row that the windows of `pixels` outputs meet, of which the first is column `first`.
 
-        >>> OwnWords(4).quads(Conv2d(out_channels=32, kernel=(3, 3)), 0, 8)
+        >>> GroupedWords(4).quads(Conv2d(out_channels=32, kernel=(3, 3)), 0, 8)
         3
         """
         (_, stride), (_, dilation), (_, taps) = conv.stride, conv.dilation, conv.kernel
@@ -115,14 +115,14 @@ PLANE_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 
 
 @lru_cache(REMEMBERED)
-def own_words_of(chain: Chain, index: int) -> OwnWords | None:
+def grouped_words_of(chain: Chain, index: int) -> GroupedWords | None:
     """The words that lanes of conv `index` have of their own groups; None where groups are no small ones of bytes."""
     conv, channels = chain.conv[index], chain.shapes[index][3]
     inputs = channels // conv.groups
     serves = chain.dtype in BYTES and unsigned_zero(chain, index) in (0, MADE_UNSIGNED)
     if conv.groups == 1 or inputs not in GROUP_SIZES or conv.out_channels != channels or not serves:
         return None
-    found = OwnWords(inputs)
+    found = GroupedWords(inputs)
     products = PRODUCTS_OF_PACKET * conv.kernel[0] * conv.kernel[1] * found.words
     return None if _pays_with_pixels(chain, index, products, 0) else found
 
@@ -134,7 +134,7 @@ def diagonal_of(chain: Chain, index: int) -> Diagonal | None:
     None for depthwise convs, too, and where pixels as lanes take fewer packets, zeros included.
     """
     conv, channels = chain.conv[index], chain.shapes[index][3]
-    if conv.groups == 1 or not chain.is_integer or is_depthwise(chain, index) or own_words_of(chain, index):
+    if conv.groups == 1 or not chain.is_integer or is_depthwise(chain, index) or grouped_words_of(chain, index):
         return None
     found = Diagonal(conv.groups, channels // conv.groups, conv.out_channels // conv.groups)
     steps = conv.kernel[0] * conv.kernel[1] * found.width * PLANE_WORDS
@@ -185,9 +185,9 @@ def _dense_plane(conv: Conv2d, channels: int, blocks: int) -> Plane:
     return Plane(blocks // together, columns * pixel_bytes, pixel_bytes, columns)
 
 
-def of_own_words(chain: Chain, index: int) -> Layout:
+def in_grouped_words(chain: Chain, index: int) -> Layout:
     """Return the layout of a filter whose groups of 4 or 8 keep their words: for a row of taps, each tap's words."""
-    return packed(OWN_WORDS_TAG, chain.filter_shapes[index], logical="OIHW")
+    return packed(GROUPED_WORDS_TAG, chain.filter_shapes[index], logical="OIHW")
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class GroupForm(VectorForm):
     @classmethod
     def keeps_groups(cls, chain: Chain, index: int) -> bool:
         """Keep groups of 4 and of 8 channels of bytes, unless pixels as lanes take fewer packets."""
-        return own_words_of(chain, index) is not None
+        return grouped_words_of(chain, index) is not None
 
     @classmethod
     def serves(cls, conv: RowConv) -> str:
@@ -209,16 +209,16 @@ class GroupForm(VectorForm):
         return "" if cls.keeps_groups(conv.chain, conv.index) else "it has no groups of 4 or 8 channels of bytes"
 
     @property
-    def own(self) -> OwnWords:
+    def own(self) -> GroupedWords:
         """The words of a group."""
-        found = own_words_of(self.conv.chain, self.conv.index)
+        found = grouped_words_of(self.conv.chain, self.conv.index)
         assert found
         return found
 
     @property
     def filter_layout(self) -> tuple[Layout, Packing]:
         """OIHW1i1o32o4i: for a row of taps, for 4 channels of a group: each tap."""
-        return of_own_words(self.conv.chain, self.conv.index), signed_packing(self.conv.chain, self.conv.index)
+        return in_grouped_words(self.conv.chain, self.conv.index), signed_packing(self.conv.chain, self.conv.index)
 
     def summed_weights(self, filter: Array) -> Array:
         """Sum all words."""

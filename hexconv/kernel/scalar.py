@@ -18,7 +18,7 @@ from hexconv.kernel.channels import of_tiles
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.depthwise import is_depthwise, of_channels
 from hexconv.kernel.form import Form, Memory, unsigned_packing
-from hexconv.kernel.grouped import diagonal_of, of_own_words, own_words_of
+from hexconv.kernel.grouped import diagonal_of, grouped_words_of, in_grouped_words
 from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.row_conv import ELEMENT_BYTES, RowConv
 from hexconv.kernel.tiles import BYTES, WORD_CHANNELS
@@ -61,7 +61,7 @@ def sums_words(chain: Chain, index: int) -> bool:
 
 def _has_own_inputs(chain: Chain, index: int) -> bool:
     """Whether each output channel of conv `index` multiplies input channels of its own."""
-    return is_depthwise(chain, index) or own_words_of(chain, index) is not None
+    return is_depthwise(chain, index) or grouped_words_of(chain, index) is not None
 
 
 def has_offsets(chain: Chain, index: int) -> bool:
@@ -169,7 +169,7 @@ class ScalarForm(Form):
         unsigned = unsigned_packing(chain, diagonal=self.diagonal)
         if is_depthwise(chain, index):
             return of_channels(chain, index), unsigned
-        return of_own_words(chain, index) if own_words_of(chain, index) else of_tiles(self.conv), unsigned
+        return in_grouped_words(chain, index) if grouped_words_of(chain, index) else of_tiles(self.conv), unsigned
 
     def summed_weights(self, filter: Array) -> Array:
         """Refuse: it sums weights as it runs."""

@@ -42,7 +42,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Allocation:
-    """One physical allocation after StorageRewrite, with the caches that take turns in it.
+    """One physical allocation after StorageRewrite, with the caches that share it.
 
     Attributes:
         name: the name of the first cache that it held.

@@ -27,7 +27,7 @@ from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
 from hexconv.lower.row_nests import RowNest
-from hexconv.lower.shared_caches import caches_in_turns, in_turns
+from hexconv.lower.shared_caches import names_sharing, with_shared_memory
 from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
@@ -157,7 +157,7 @@ def copy_by_plan(nest: Lowering) -> Lowering:
 
 def share_memory(nest: Lowering) -> Lowering:
     """Let caches whose lifetimes don't overlap share memory."""
-    return nest.to(in_turns(nest.module, nest.row_nest.sharing))
+    return nest.to(with_shared_memory(nest.module, nest.row_nest.sharing))
 
 
 BLOCK_STAGES: tuple[Stage, ...] = (
@@ -270,7 +270,7 @@ def _scratch(memory: Allocation, bands: int) -> Cache:
 
 def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
     """Yield every memory of caches, and every kernel's scratch; an allocation has all bands' copies."""
-    held = caches_in_turns(module)
+    held = names_sharing(module)
     for statement in module["main"].body.seq:
         copies = bands if is_over_bands(statement) else 1
         for buffer in buffers_in(statement):

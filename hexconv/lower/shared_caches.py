@@ -18,20 +18,20 @@ from tvm import tirx
 from hexconv.tir.trees import all_of, as_one, buffers_in, with_values
 
 TURNS = "hexconv.turns"
-"""The attribute of functions whose caches take turns."""
+"""The attribute of functions whose caches share memory."""
 
 Group = tuple[tirx.Var, ...]
 
 
-def in_turns(module: tvm.IRModule, turns: Sequence[Sequence[str]]) -> tvm.IRModule:
-    """Give caches that take turns one memory, as large as the largest of them.
+def with_shared_memory(module: tvm.IRModule, sharing: Sequence[Sequence[str]]) -> tvm.IRModule:
+    """Give caches whose lifetimes do not overlap one memory, as large as the largest of them.
 
     Args:
         module: a lowered nest of rows; each cache is allocated once, in the function or in each thread's trip.
-        turns: the names of the caches that may take turns in each memory, in the order of their use.
+        sharing: the names of the caches that may share each memory, in the order of their use.
     """
     main = module["main"]
-    groups = [group for names in turns for group in _groups(main.body, names)]
+    groups = [group for names in sharing for group in _groups(main.body, names)]
     if not groups:
         return module
     roots = {group[0]: _as_large(group) for group in groups}
@@ -43,7 +43,7 @@ def in_turns(module: tvm.IRModule, turns: Sequence[Sequence[str]]) -> tvm.IRModu
 
 
 def without_views(module: tvm.IRModule) -> tvm.IRModule:
-    """Replace views of caches that take turns by what they look at; other functions stay as they are."""
+    """Replace views of caches that share memory by what they look at; other functions stay as they are."""
     main, roots = module["main"], {view: root for root, views in _views(module).items() for view in views}
     if not roots:
         return module
@@ -58,13 +58,13 @@ def without_views(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.IRModule({"main": main.with_body(with_values(body, roots))})
 
 
-def caches_in_turns(module: tvm.IRModule) -> dict[tirx.Var, tuple[str, ...]]:
+def names_sharing(module: tvm.IRModule) -> dict[tirx.Var, tuple[str, ...]]:
     """Return the names of the caches that have the memory of another one, by that one."""
     return {root: tuple(view.name for view in views) for root, views in _views(module).items()}
 
 
 def _views(module: tvm.IRModule) -> dict[tirx.Var, list[tirx.Var]]:
-    """Find the views of memory that a function allocates, where its caches take turns."""
+    """Find the views of memory that a function allocates, where its caches share memory."""
     main = module["main"]
     if TURNS not in (main.attrs or {}):
         return {}

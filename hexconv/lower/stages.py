@@ -144,7 +144,7 @@ def merge_caches(nest: Lowering) -> Lowering:
 
 
 def start_copies(nest: Lowering) -> Lowering:
-    """Let the copy engine copy; where a loop is taken apart, each part gets a variable of its own."""
+    """Let the copy engine copy; where a loop is split, each part gets a variable of its own."""
     return nest.to(started(nest.module))
 
 

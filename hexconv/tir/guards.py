@@ -103,7 +103,7 @@ def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:
 def _decided_outside(loop: tirx.For) -> tirx.Stmt:
     """Turn a loop around nothing but an `if` that all its iterations decide alike into the `if` around the loop.
 
-    A part that copies some rows and fills others stays one part: its loop is not taken apart.
+    A part that copies some rows and fills others stays one part: its loop is not split.
     """
     body = loop.body
     if not isinstance(body, tirx.IfThenElse) or uses(body.condition, loop.loop_var):

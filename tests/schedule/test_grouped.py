@@ -13,9 +13,9 @@ from hexconv.analyze.planned import Planned
 from hexconv.kernel.channels import channel_form
 from hexconv.kernel.form import without_groups
 from hexconv.kernel.grouped import (
-    OwnWords,
+    GroupedWords,
     diagonal_of,
-    own_words_of,
+    grouped_words_of,
     spread_way,
 )
 from hexconv.kernel.layouts import Diagonal
@@ -151,7 +151,7 @@ def test_zeros_between_groups_are_neither_stored_nor_multiplied() -> None:
 @pytest.mark.parametrize(("channels", "words"), [(4, 1), (8, 2)])
 def test_small_groups_store_and_multiply_nothing_but_their_weights(channels: int, words: int) -> None:
     chain = of(conv(128, 128 // channels), channels=128, size=(56, 56))
-    assert own_words_of(chain, 0) == OwnWords(channels)
+    assert grouped_words_of(chain, 0) == GroupedWords(channels)
     assert planned_work(chain, ROLLED).macs["conv1"] == 56 * 56 * 128 * 9 * channels
     caches = {cache.name: cache.bytes for cache in rows_of(chain)}
     assert caches["filter1_cache"] == 128 * 9 * channels
@@ -202,4 +202,4 @@ def test_strips_of_an_image_are_computed_as_the_whole_one_is() -> None:
     for (channels, groups), width in product([(36, 18), (36, 9), (128, 32), (128, 8), (40, 4)], (8, 33, 200)):
         narrow, wide = (of(conv(channels, groups), channels=channels, size=(9, size)) for size in (width, 300))
         assert diagonal_of(narrow, 0) == diagonal_of(wide, 0)
-        assert own_words_of(narrow, 0) == own_words_of(wide, 0)
+        assert grouped_words_of(narrow, 0) == grouped_words_of(wide, 0)

@@ -1,7 +1,7 @@
 """Split int16 rows into high bytes and low bytes: HVX multiplies bytes.
 
 The input cache holds whole elements, while tiles want words of four bytes that weigh alike. So before a row of outputs
-is computed, the rows that its windows are the first to read are taken apart. Scratch holds as many as a window has, of
+is computed, the rows that its windows are the first to read are split. Scratch holds as many as a window has, of
 the planes of channels that a tile multiplies.
 """
 
@@ -19,7 +19,7 @@ HALVES = 64
 
 
 def row_of_split(conv: RowConv, row: Number) -> Number:
-    """Return the byte where a row lies after it was taken apart; the first row that the step reads is row 0."""
+    """Return the byte where a row lies after it was split; the first row that the step reads is row 0."""
     return tirx.floormod(row, int32(conv.spec.reach[0])) * channel_form(conv).tile_row_bytes
 
 
@@ -32,7 +32,7 @@ def split_rows(
         block: the block to emit into.
         conv: the conv that reads the rows.
         source: the rows of the input cache.
-        apart: the buffer for the bytes that are taken apart.
+        apart: the buffer for the bytes that are split.
         top: the first row of the windows.
         is_first: whether no row of outputs came before: then all of them are new.
     """
