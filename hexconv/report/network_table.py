@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 from rich.table import Table
 
 from hexconv.errors import one_line
@@ -54,10 +55,26 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
         for line in _lines(answer, network):
             said.setdefault(line, []).append(answer.name)
     yield from (f"{', '.join(names)}: {line}" for line, names in said.items())
+    yield from _front_lines(network)
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
     if network.manifest:
         yield from unfused_lines(network.manifest.operator)
+
+
+SHOWN = 6
+"""The most points of a network's front that are told."""
+
+
+def _front_lines(network: PlannedNetwork) -> Iterator[str]:
+    """Yield a line with the front of all chains together: what fewer packets cost in bytes, and the other way round."""
+    front = network.front
+    if len(front.times) < 2:
+        return
+    what = "time in packets" if network.planned[0].question.objective == "time" else "packets"
+    at = np.unique(np.linspace(0, len(front.times) - 1, SHOWN).round().astype(int))
+    points = (f"{time:.0f} {moved}" for time, moved in zip(front.times[at], front.traffic_bytes[at], strict=True))
+    yield f"all chains: {what} (model) and bytes that no other plans beat in both: {', '.join(points)}"
 
 
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:

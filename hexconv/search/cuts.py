@@ -341,7 +341,7 @@ MOST_POINTS = 512
 
 
 @dataclass(frozen=True)
-class _Front:
+class Front:
     """Ways to cut the first convs that no other one beats in packets (or time) and in bytes, the quickest first, [P].
 
     Attributes:
@@ -357,7 +357,7 @@ class _Front:
     back: Integers
 
     @classmethod
-    def joined(cls, fronts: Sequence["_Front"]) -> "_Front":
+    def joined(cls, fronts: Sequence["Front"]) -> "Front":
         """Return the front of several; of ways that are equal in both, the one with the fewest pieces is kept."""
         names = ("times", "traffic_bytes", "pieces", "back")
         columns = [np.concatenate([getattr(front, name) for front in fronts]) for name in names]
@@ -367,18 +367,22 @@ class _Front:
             kept = kept[np.linspace(0, len(kept) - 1, MOST_POINTS).round().astype(int)]
         return cls(*(column[kept] for column in columns))
 
-    def extended(self, start: int, times: Integers, traffic_bytes: Integers) -> "_Front":
+    @classmethod
+    def nothing(cls) -> "Front":
+        """Return the way to cut no conv."""
+        return cls(np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64))
+
+    def extended(self, start: int, times: Integers, traffic_bytes: Integers) -> "Front":
         """Return all ways with a piece more, by each of the plans of its front."""
         before, after = (axis.ravel() for axis in np.indices((len(self.times), len(times))))
         back = np.stack([np.full(len(before), start), before, after], axis=1)
         moved = self.traffic_bytes[before] + traffic_bytes[after]
-        return _Front(self.times[before] + times[after], moved, self.pieces[before] + 1, back)
+        return Front(self.times[before] + times[after], moved, self.pieces[before] + 1, back)
 
 
 def quick_cuts(pieces: Pieces) -> tuple[Cut, ...]:
     """Return the cuts that no other one beats in packets (or time) and in bytes, the quickest first."""
-    nothing = np.zeros(1, np.int64)
-    fronts, question = {0: _Front(nothing, nothing, nothing, np.zeros((1, 3), np.int64))}, pieces.question
+    fronts, question = {0: Front.nothing()}, pieces.question
     for end in range(1, pieces.count + 1):
         ways = []
         for start, before in fronts.items():
@@ -387,12 +391,12 @@ def quick_cuts(pieces: Pieces) -> tuple[Cut, ...]:
                 moved = np.array([plan.traffic_bytes for plan in found.quick])
                 ways.append(before.extended(start, times, moved))
         if ways:
-            fronts[end] = _Front.joined(ways)
+            fronts[end] = Front.joined(ways)
     ends = range(len(fronts[pieces.count].times) if pieces.count in fronts else 0)
     return tuple(Cut(_pieces_of(pieces, fronts, pieces.count, number)) for number in ends)
 
 
-def _pieces_of(pieces: Pieces, fronts: Mapping[int, _Front], end: int, number: int) -> tuple[Piece, ...]:
+def _pieces_of(pieces: Pieces, fronts: Mapping[int, Front], end: int, number: int) -> tuple[Piece, ...]:
     """Return the pieces of one way to cut the first `end` convs."""
     if not end:
         return ()

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from hexconv.errors import InputError, Unsupported
 from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.best_plan import best_plan
-from hexconv.search.cuts import Cut, Cuts, best_cuts
+from hexconv.search.cuts import Cut, Cuts, Front, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
@@ -378,6 +380,20 @@ class PlannedNetwork:
             plans=sum(chain.cuts.plans for chain in self.planned),
             seconds=self.seconds,
         )
+
+    @cached_property
+    def front(self) -> Front:
+        """All chains together: what no other choice of their cuts beats in packets (or time) and in bytes.
+
+        It is empty where a chain has no plan.
+        """
+        known = Front.nothing()
+        for answer in self.planned:
+            question, cuts = answer.question, answer.cuts.quick
+            times = np.array([value(cut, question.quickness, question) for cut in cuts])
+            known = known.extended(0, times, np.array([cut.traffic_bytes for cut in cuts], np.int64))
+            known = Front.joined([known]) if len(known.times) else known
+        return known
 
     def end_of(self, name: str) -> ChainEntry | None:
         """Return what ended a chain, where the manifest says."""
