@@ -15,14 +15,25 @@ from math import frexp, prod
 import numpy as np
 
 from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
-from hexconv.network.program_steps import BLOCKS, Constants, Map, Operand, Operation, Program, View, is_codes
+from hexconv.network.program_steps import (
+    BLOCKS,
+    Constants,
+    Filters,
+    Map,
+    Operand,
+    Operation,
+    Program,
+    View,
+    Window,
+    is_codes,
+)
 from hexconv.run.tensors import Array
 
 CODES = 256
 VECTOR_BYTES = 128
 HEADER_BYTES = 128
 """Of a form whose arrays begin at a vector."""
-TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED = range(1, 11)
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS = range(1, 12)
 """The numbers of `enum hexconv_form`."""
 FREE = 1 << 60
 """More than any sum of products."""
@@ -425,6 +436,60 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     return np.array(numbers, np.int32).tobytes() + np.int64(constant).tobytes() + thresholds.astype(np.int32).tobytes()
 
 
+MOST_INPUTS, MOST_OUTPUTS, OUTPUTS_AT_ONCE, BLOCK = 8192, 4096, 128, 32
+"""Of products: what HVX keeps of a pixel at most; outputs that are made together, and whose sums fill a vector."""
+BEYOND = 600
+"""Steps from the zero point that are beyond all codes."""
+
+
+def _products(step: Operation, constants: Constants) -> bytes | None:
+    """Weights of a matrix product, or of a transposed conv whose windows lie side by side, [rows, columns, outputs]."""
+    [source], result, filters = step.sources, step.result, step.told(Filters)
+    if not is_codes(source) or not is_codes(result) or filters.dtype != "int8" or filters.real_bias:
+        return None
+    if step.operator == "conv_transpose" and not _is_side_by_side(step):
+        return None
+    elements = constants[filters.elements].astype(np.int64).transpose(1, 2, 0, 3)
+    weights = elements.reshape(-1, elements.shape[-1])
+    outputs, inputs = weights.shape
+    if inputs > MOST_INPUTS or outputs > MOST_OUTPUTS or filters.groups != 1:
+        return None
+    times = outputs // filters.shape[0]
+    bias = np.tile(constants[filters.sums_bias].astype(np.int64), times) if filters.sums_bias else 0
+    bias = bias - _zero(source) * weights.sum(1)
+    largest = np.maximum(np.maximum(weights, 0).sum(1), np.maximum(-weights, 0).sum(1)) * (CODES - 1) + np.abs(bias)
+    scales = np.float32(source.scale) * np.broadcast_to(constants[filters.scales], filters.shape[0])  # as C computes it
+    steps = np.tile(scales.astype(np.float64), times) / float(np.float32(result.scale))
+    if largest.max() >= 2**31 or not steps.min() > 0:
+        return None
+    limits = np.minimum(np.ceil(BEYOND / steps), largest + 1).astype(np.int64)
+    if limits.max() >= 2**31:
+        return None
+    shifts = 31 - np.frexp(limits.astype(np.float64))[1]
+    multipliers = np.round(steps * 2.0 ** (51 - shifts)).astype(np.int64)
+    if multipliers.max() >= 2**31:
+        return None
+    to = _grid(result, (1, 1, 1, 2), "ends")
+    ends = np.array([-1, 1], np.float32) * np.float32(result.scale) * SOFTEST
+    least, most = _numbers(stored_as(ends, to), result)
+    whole, words = -(-outputs // OUTPUTS_AT_ONCE) * OUTPUTS_AT_ONCE, -(-inputs // 4)
+    laid = np.zeros((whole, words * 4), np.int8)
+    laid[:outputs, :inputs] = weights
+    laid = laid.reshape(whole // BLOCK, BLOCK, words, 4).transpose(0, 2, 1, 3)
+    numbers = np.zeros((4, whole), np.int32)
+    numbers[:, :outputs] = bias, limits, shifts, multipliers
+    offset = (_zero(result) << 20) + (1 << 19)
+    header = (PRODUCTS, whole, words, turned_bit(source), offset, turned_bit(result), int(least), int(most))
+    return _header(*header) + numbers.tobytes() + laid.tobytes()
+
+
+def _is_side_by_side(step: Operation) -> bool:
+    """Whether a transposed conv writes each element of its result once, by one element of its source."""
+    window, (rows, columns) = step.told(Window), step.sources[0].extents[1:3]
+    made = (rows * window.stride[0], columns * window.stride[1])
+    return window.kernel == window.stride and not any(window.padding) and made == step.result.extents[1:3]
+
+
 def _codes_by_byte(source: Operand, result: Operand) -> Array:
     """The code of a result for each code of a source, as bytes in their order."""
     at, to = (_grid(operand, (1, 1, 1, CODES), name) for operand, name in ((source, "source"), (result, "result")))
@@ -479,6 +544,8 @@ MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
     "subtract": _of_two,
     "divide": _of_two,
     "map": _map,
+    "matmul": _products,
+    "conv_transpose": _products,
     "view": _view,
     "concat": _concat,
     "max_pool": _max_pool,

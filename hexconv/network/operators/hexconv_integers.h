@@ -18,7 +18,8 @@ enum hexconv_form {
     HEXCONV_GATED,     /* codes times a number that a code for each channel stands for */
     HEXCONV_MEAN,      /* sums of codes, by the least sum that gives each code */
     HEXCONV_VIEW,      /* bytes in another order */
-    HEXCONV_JOINED     /* bytes of several tensors side by side */
+    HEXCONV_JOINED,    /* bytes of several tensors side by side */
+    HEXCONV_PRODUCTS   /* sums of products with weights, scaled for each output */
 };
 
 enum { HEXCONV_PLANES = 10 }; /* bytes of a number: three of the multiplier, two and two and two of what is added, and the flips */
@@ -71,6 +72,15 @@ struct hexconv_sum {
 struct hexconv_numbers {
     int32_t form, shift, sign, least, most, count, padding[26]; /* count: of channels, or 256 */
     uint8_t planes[]; /* HEXCONV_PLANES times `count`; of codes each in the order of a table */
+};
+
+enum { HEXCONV_BLOCK = 32 }; /* outputs whose sums fill a vector */
+
+/* Products of codes, four at a time, with weights of int8. A sum begins with `bias`, is held within `limit`, shifted left by `shift`, and
+ * times `multiplier` has 31 + 20 bits behind the point. `outputs` are rounded up to four blocks, inputs to four. */
+struct hexconv_products {
+    int32_t form, outputs, words, flip, offset, sign, least, most, padding[24];
+    int32_t numbers[]; /* bias, limit, shift, multiplier: each for all outputs; then int8 weights [block][word][output of a block][4] */
 };
 
 /* A sum of codes becomes code k, a number from 0 on, if thresholds[k] <= sum < thresholds[k + 1]; about (sum * multiplier + constant) >> shift. */
