@@ -255,10 +255,19 @@ def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[fl
     if found is None:
         return None
     one, other, constant, pairs = found
+    row = _row_of(pairs) if len(pairs) > MENDED else None
+    if len(pairs) > MENDED and row is None:
+        return None
+    axis, code = row or (0, 0)
+    table = codes[code] if axis == 1 else codes[:, code]
+    by_byte = table[np.arange(CODES) ^ flips[2 - axis if axis else 0]] ^ turned_bit(step.result)
+    pairs = pairs[: 0 if row else MENDED]
     sign = turned_bit(step.result)
     numbers = (SUM, one, other, constant, shift, *flips, sign, *ends, len(pairs))
     filled = np.concatenate([pairs, *[pairs[-1:]] * (MENDED - len(pairs))]) if len(pairs) else np.zeros((MENDED, 4))
-    return np.array(numbers, np.int32).tobytes() + filled.astype(np.uint8).tobytes()
+    mended = np.array((*numbers, axis, code ^ flips[axis - 1] if row else 0), np.int32).tobytes()
+    form = mended + filled.astype(np.uint8).tobytes()
+    return form.ljust(HEADER_BYTES, b"\0") + _laid(by_byte).tobytes()
 
 
 def _multipliers(codes: Array, nearest: list[int], shift: int, ends: Ends) -> tuple[int, int, int, Array] | None:
@@ -276,7 +285,18 @@ def _multipliers(codes: Array, nearest: list[int], shift: int, ends: Ends) -> tu
             best = one, other, constant, pairs
         if not len(wrong):
             break
-    return best if best and len(best[3]) <= MENDED else None
+    return best
+
+
+def _row_of(pairs: Array) -> tuple[int, int] | None:
+    """The axis, 1 or 2, and the number along which all pairs lie; None if there is none.
+
+    Where the other operand stands for 0, all results may lie half way between two codes.
+    """
+    for axis in (0, 1):
+        if len(np.unique(pairs[:, axis])) == 1:
+            return axis + 1, int(pairs[0, axis])
+    return None
 
 
 NUMBER_BITS, NUMBER_REACH = 24, 40

@@ -250,7 +250,7 @@ def _pad(reading: Reading, node: Node) -> None:
 
 
 def _space_to_depth(reading: Reading, node: Node) -> None:
-    source, size = reading.placed(node.inputs[0]), int(node.attributes["blocksize"])
+    source, size = _in_nhwc(reading, node), int(node.attributes["blocksize"])
     batch, channels, rows, columns = source.places.shape
     parted = source.reshaped((batch, channels, rows // size, size, columns // size, size))
     if parted is None:
@@ -259,8 +259,14 @@ def _space_to_depth(reading: Reading, node: Node) -> None:
     _joined(reading, node, parted.moved(moved))
 
 
+def _in_nhwc(reading: Reading, node: Node) -> Placed:
+    """Place an input in NHWC, where blocks of pixels have their channels side by side."""
+    held = reading.dense(reading.held(node.inputs[0]))
+    return Placed.of(held, reading.shape(node.inputs[0]))
+
+
 def _depth_to_space(reading: Reading, node: Node) -> None:
-    source, size = reading.placed(node.inputs[0]), int(node.attributes["blocksize"])
+    source, size = _in_nhwc(reading, node), int(node.attributes["blocksize"])
     batch, channels, rows, columns = source.places.shape
     by_channels = node.attributes.get("mode", b"DCR") == b"CRD"
     parts = (channels // size**2, size, size) if by_channels else (size, size, channels // size**2)

@@ -74,6 +74,10 @@ class Held:
             )
         return self._held[tensor]
 
+    def is_known(self, tensor: str) -> bool:
+        """Whether a tensor of the model lies somewhere."""
+        return tensor in self._held or tensor in self._moving
+
     def hold(self, tensor: str, operand: Operand) -> None:
         """Note the operand in which a tensor of the model lies."""
         self._held[tensor] = operand
@@ -297,7 +301,7 @@ class Reading(Held):
     def _is_port(self, name: str) -> bool:
         """Whether C gets an input or an output; else it is noted as lost."""
         found = self.graph.type_of(name)
-        if found.dtype in COMPUTED and (name in self.graph.inputs or (found.is_fixed and name in self._held)):
+        if found.dtype in COMPUTED and (name in self.graph.inputs or (found.is_fixed and self.is_known(name))):
             return True
         cure = "; give the model floats or int16, and keep uint16 between its QuantizeLinear and DequantizeLinear"
         why = f"{name} is {found.dtype or 'unknown'}, which C doesn't get{cure if found.dtype == UINT16 else ''}"
@@ -467,12 +471,14 @@ def simplified(program: Program) -> Program:
     before:  view(codes) -> floats, convert to NCHW -> floats
      after:  view(codes) -> codes, convert to NCHW -> codes, convert -> floats
     """
-    steps = _parted(_in_codes(program.steps, program.outside))
+    steps = _parted(_quantised_first(_in_codes(program.steps, program.outside), program.outside))
     return replace(program, steps=_without_idle(steps, program.outside))
 
 
 def _moves(step: Operation) -> bool:
     """Whether all elements of a result are elements of the one source, each as it is."""
+    if step.operator == "convert":
+        return step.sources[0].same_codes(step.result)
     return step.operator == "view" and step.told(View).fill is None
 
 
@@ -495,6 +501,32 @@ def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
             codes[result.buffer] = source
             step = replace(step, result=seen(result))
         made.append(step)
+    return made
+
+
+def _quantised_first(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
+    """Where floats move and are then quantised, quantise them first.
+
+    before:  view(floats) -> floats, convert -> codes        after:  convert(floats) -> codes, view(codes) -> codes
+    """
+    made = list(steps)
+    for at, step in enumerate(made):
+        if not (isinstance(step, Operation) and step.operator == "convert" and is_codes(step.result)):
+            continue
+        [source], result = step.sources, step.result
+        before = next((where for where in range(at) if made[where].result.buffer == source.buffer), -1)
+        moves = made[before] if before >= 0 else None
+        readers = sum(read.buffer == source.buffer for each in made for read in each.sources)
+        if not isinstance(moves, Operation) or not _moves(moves) or readers != 1 or source.buffer in outside:
+            continue
+        [read], moved = moves.sources, moves.result
+        is_plain = read.is_float and moved.is_float and (moved.low, moved.high) == (-inf, inf)
+        if not is_plain or (moved.extents, moved.layout) != (result.extents, result.layout):
+            continue
+        codes = replace(result, buffer=f"{source.buffer} as codes", extents=read.extents, layout=read.layout)
+        first = replace(step, sources=(read,), result=codes)
+        last = replace(moves, sources=(codes.as_numbers,), result=result.as_numbers)
+        return _quantised_first([*made[:before], *made[before + 1 : at], first, last, *made[at + 1 :]], outside)
     return made
 
 

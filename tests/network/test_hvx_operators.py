@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.network.integers import form_of, gathered, spread
-from hexconv.network.program_steps import NCHW, NHWC, Along, Extents, How, Operand, Operation, View, Window
+from hexconv.network.program_steps import NCHW, NHWC, Along, Extents, Filters, How, Operand, Operation, View, Window
 from hexconv.network.views import Placed, loops
 from reports.operators import Drawn, codes_of, run_operations
 from tests.draws import RUN
@@ -69,6 +69,33 @@ def of_two(draw: Draw) -> Drawn:
     operator = str(draw.random.choice(["add", "add", "subtract", "multiply"]))
     sources = [draw.operand("one", extents), draw.operand("other", extents)]
     return draw.drawn(operator, sources, draw.result(extents))
+
+
+def of_halves(draw: Draw) -> Drawn:
+    """Sums of which many lie half way between two codes: steps of the result are twice those of an operand."""
+    made = of_two(draw).operation
+    one, other = made.sources
+    result = replace(made.result, scale=2 * other.scale)
+    return draw.drawn("add", [one, other], result)
+
+
+def products(draw: Draw) -> Drawn:
+    """A matrix product, or a transposed conv whose windows lie side by side."""
+    inputs, outputs, is_matrix = draw.below(300), draw.below(200), draw.chance(0.5)
+    window = (1, 1) if is_matrix else (int(draw.random.integers(1, 4)), int(draw.random.integers(1, 4)))
+    extents = (draw.below(5), 1, 1, inputs) if is_matrix else (draw.below(2), draw.below(7), draw.below(9), inputs)
+    one = draw.operand("one", extents)
+    made = draw.operand("result", (extents[0], extents[1] * window[0], extents[2] * window[1], outputs))
+    scales = np.exp(draw.random.uniform(-9, -4, outputs if draw.chance(0.5) else 1)).astype(np.float32)
+    spread = one.scale * float(scales.mean()) * 74 * 74 * np.sqrt(inputs) / draw.random.uniform(5, 200)
+    made = replace(made, scale=float(np.float32(spread)))
+    weights = draw.random.integers(-128, 128, (outputs, *window, inputs)).astype(np.int8)
+    bias = draw.random.integers(-20000, 20000, outputs).astype(np.int32)
+    how = Filters("weights", "int8", "scales", scales.size, weights.shape, sums_bias="bias" if draw.chance(0.7) else "")
+    slides = [] if is_matrix else [Window(window, window, (1, 1), (0, 0, 0, 0))]
+    operator = "matmul" if is_matrix else "conv_transpose"
+    drawn = draw.drawn(operator, [one], made, how, *slides)
+    return Drawn(drawn.operation, drawn.arrays, {"weights": weights, "scales": scales, "bias": bias}, drawn.shift_bytes)
 
 
 def of_gates(draw: Draw) -> Drawn:
@@ -196,6 +223,8 @@ def concatenated(draw: Draw) -> Drawn:
 KINDS = (
     viewed,
     concatenated,
+    products,
+    of_halves,
     of_two,
     of_gates,
     of_constants,

@@ -138,6 +138,11 @@ ALWAYS V mended_sum_of(const struct summed *by, const struct mended *pairs, int 
     return made;
 }
 
+/* The same, but where one operand has one code. */
+ALWAYS V looked_up_sum_of(const struct summed *by, V code, struct looked_up table, V row, V column, V one, V other) {
+    return Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VbVb(row, code), look(table, column), turned_sum_of(by, one, other));
+}
+
 static void sum_part(const void *given, size_t first, size_t end) {
     const struct vectors *const work = given;
     const struct hexconv_sum *const form = work->form;
@@ -148,6 +153,24 @@ static void sum_part(const void *given, size_t first, size_t end) {
         const uint8_t *const pair = form->pairs[i];
         pairs[i] = (struct mended){bytes(pair[0] ^ form->flips[0]), bytes(pair[1] ^ form->flips[1]), bytes(pair[2] ^ form->sign)};
     }
+    const struct looked_up table = table_of(form->codes);
+    const V code = bytes(form->code);
+#define ROW(i) looked_up_sum_of(&by, code, table, ones[i], others[i], ones[i], others[i])
+#define COLUMN(i) looked_up_sum_of(&by, code, table, others[i], ones[i], ones[i], others[i])
+#define ROW_AT(i) looked_up_sum_of(&by, code, table, vector_at(work->one, i), vector_at(work->other, i), vector_at(work->one, i), vector_at(work->other, i))
+#define COLUMN_AT(i) looked_up_sum_of(&by, code, table, vector_at(work->other, i), vector_at(work->one, i), vector_at(work->one, i), vector_at(work->other, i))
+    if (form->row == 1) {
+        EACH_VECTOR(ROW_AT, ROW);
+        return;
+    }
+    if (form->row == 2) {
+        EACH_VECTOR(COLUMN_AT, COLUMN);
+        return;
+    }
+#undef ROW
+#undef COLUMN
+#undef ROW_AT
+#undef COLUMN_AT
 #define AT(i) mended_sum_of(&by, pairs, form->count, vector_at(work->one, i), vector_at(work->other, i))
 #define BARE(i) sum_of(&by, ones[i], others[i])
 #define TURNED(i) turned_sum_of(&by, ones[i], others[i])
@@ -736,7 +759,9 @@ struct viewed {
     int loops, is_whole;
 };
 
-struct place {
+/* How far the loops around pieces have come. */
+struct walk {
+    size_t turns[8];
     const uint8_t *from;
     uint8_t *to;
 };
@@ -745,15 +770,27 @@ ALWAYS ptrdiff_t place_in(const struct hexconv_dimension *loop, size_t turn) {
     return loop->places != NULL ? loop->places[turn] : (ptrdiff_t)turn * loop->source_step;
 }
 
-ALWAYS struct place place_of(const struct viewed *work, size_t unit) {
-    ptrdiff_t from = work->how->source_first, to = work->how->result_first;
+static struct walk walk_to(const struct viewed *work, size_t unit) {
+    struct walk walk = {{0}, work->source.begin + work->how->source_first, work->result.begin + work->how->result_first};
     for (int at = work->loops - 1; at >= 0; at--) {
         const struct hexconv_dimension *const loop = &work->how->dimensions[at];
         const size_t turn = unit % (size_t)loop->size;
         unit /= (size_t)loop->size;
-        from += place_in(loop, turn), to += (ptrdiff_t)turn * loop->result_step;
+        walk.turns[at] = turn;
+        walk.from += place_in(loop, turn), walk.to += (ptrdiff_t)turn * loop->result_step;
     }
-    return (struct place){work->source.begin + from, work->result.begin + to};
+    return walk;
+}
+
+ALWAYS void walk_on(const struct viewed *work, struct walk *walk) {
+    for (int at = work->loops - 1; at >= 0; at--) {
+        const struct hexconv_dimension *const loop = &work->how->dimensions[at];
+        const size_t turn = walk->turns[at], next = turn + 1 < (size_t)loop->size ? turn + 1 : 0;
+        walk->from += place_in(loop, next) - place_in(loop, turn);
+        walk->to += ((ptrdiff_t)next - (ptrdiff_t)turn) * loop->result_step;
+        walk->turns[at] = next;
+        if (next != 0) return;
+    }
 }
 
 static size_t units_of(const struct viewed *work) {
@@ -764,7 +801,7 @@ static size_t units_of(const struct viewed *work) {
 
 /* Where a part may write to. */
 static const uint8_t *end_of(const struct viewed *work, size_t end) {
-    return end < units_of(work) ? place_of(work, end).to : work->result.end;
+    return end < units_of(work) ? walk_to(work, end).to : work->result.end;
 }
 
 ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size_t size, const struct looked_up *table, int is_whole, const uint8_t *end) {
@@ -784,19 +821,13 @@ ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size
 
 static void pieces_part(const void *given, size_t first, size_t end) {
     const struct viewed *const work = given;
-    const struct hexconv_dimension *const inner = &work->how->dimensions[work->loops], *const loop = inner - 1;
-    const size_t size = (size_t)inner->size, turns = work->loops > 0 ? (size_t)loop->size : 1;
+    const size_t size = (size_t)work->how->dimensions[work->loops].size;
     const uint8_t *const stop = end_of(work, end);
     const struct looked_up table = table_of(work->form->codes);
-    for (size_t unit = first; unit < end;) {
-        const size_t turn = unit % turns, now = least_of(turns - turn, end - unit);
-        const struct place at = place_of(work, unit - turn);
-        for (size_t i = turn; i < turn + now; i++) {
-            const ptrdiff_t from = work->loops > 0 ? place_in(loop, i) : 0, to = work->loops > 0 ? (ptrdiff_t)i * loop->result_step : 0;
-            if (work->form->looks_up) put_piece(work->source, at.from + from, at.to + to, size, &table, work->is_whole, stop);
-            else put_piece(work->source, at.from + from, at.to + to, size, NULL, work->is_whole, stop);
-        }
-        unit += now;
+    struct walk at = walk_to(work, first);
+    for (size_t unit = first; unit < end; unit++, walk_on(work, &at)) {
+        if (work->form->looks_up) put_piece(work->source, at.from, at.to, size, &table, work->is_whole, stop);
+        else put_piece(work->source, at.from, at.to, size, NULL, work->is_whole, stop);
     }
 }
 
@@ -804,9 +835,9 @@ static void turns_part(const void *given, size_t first, size_t end) {
     const struct viewed *const work = given;
     const struct hexconv_dimension *const columns = &work->how->dimensions[work->loops], *const rows = columns + 1;
     const uint8_t *const stop = end_of(work, end);
+    struct walk at = walk_to(work, first);
     V vectors[VECTOR];
-    for (size_t unit = first; unit < end; unit++) {
-        const struct place at = place_of(work, unit);
+    for (size_t unit = first; unit < end; unit++, walk_on(work, &at)) {
         const struct turned turned = {work->source, at.from, stop, at.to, (size_t)rows->size, (size_t)columns->size, (size_t)rows->source_step,
                                       (size_t)columns->result_step, work->form->apart, work->form->together};
         if (is_parted(&turned))
@@ -819,9 +850,16 @@ static void turns_part(const void *given, size_t first, size_t end) {
 static void bytes_part(const void *given, size_t first, size_t end) {
     const struct viewed *const work = given;
     const struct hexconv_dimension *const inner = &work->how->dimensions[work->loops];
-    for (size_t unit = first; unit < end; unit++) {
-        const struct place at = place_of(work, unit);
-        for (int i = 0; i < inner->size; i++) at.to[(ptrdiff_t)i * inner->result_step] = at.from[place_in(inner, (size_t)i)];
+    const ptrdiff_t step = inner->result_step, source_step = inner->source_step;
+    const int32_t *const places = inner->places;
+    struct walk at = walk_to(work, first);
+    for (size_t unit = first; unit < end; unit++, walk_on(work, &at)) {
+        const uint8_t *from = at.from;
+        uint8_t *to = at.to;
+        if (places != NULL)
+            for (int i = 0; i < inner->size; i++, to += step) *to = from[places[i]];
+        else
+            for (int i = 0; i < inner->size; i++, to += step, from += source_step) *to = *from;
     }
 }
 
@@ -857,39 +895,39 @@ static int view(void *user, Tensor source, const struct hexconv_view *how, Tenso
 
 /* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. */
 struct joined {
-    const struct hexconv_tensor *sources;
-    struct span result;
+    struct span spans[16], result;
     const struct hexconv_joined *form;
     size_t sizes[16], whole;
     int count;
 };
 
+ALWAYS void join_tensor(const struct joined *work, int number, size_t unit, uint8_t *to, const struct looked_up *table, const uint8_t *stop) {
+    const size_t size = work->sizes[number];
+    put_piece(work->spans[number], work->spans[number].begin + unit * size, to, size, table, 1, stop);
+}
+
 static void join_tensors_part(const void *given, size_t first, size_t end) {
     const struct joined *const work = given;
     const uint8_t *const stop = work->result.begin + end * work->whole;
-    for (size_t unit = first; unit < end; unit++) {
-        uint8_t *to = work->result.begin + unit * work->whole;
-        for (int i = 0; i < work->count; i++) {
-            const struct span from = span_of(&work->sources[i]);
-            const size_t size = work->sizes[i];
+    uint8_t *to = work->result.begin + first * work->whole;
+    for (size_t unit = first; unit < end; unit++)
+        for (int i = 0; i < work->count; to += work->sizes[i], i++) {
             if (work->form->sources[i].looks_up) {
                 const struct looked_up table = table_of(work->form->sources[i].codes);
-                put_piece(from, from.begin + unit * size, to, size, &table, 1, stop);
-            } else put_piece(from, from.begin + unit * size, to, size, NULL, 1, stop);
-            to += size;
+                join_tensor(work, i, unit, to, &table, stop);
+            } else join_tensor(work, i, unit, to, NULL, stop);
         }
-    }
 }
 
 static int concat(void *user, const struct hexconv_tensor *sources, int count, int axis, Tensor result) {
     int fits = form_of(result) == HEXCONV_JOINED && count <= 16 && lies_in_nhwc(result);
     for (int i = 0; i < count; i++) fits = fits && lies_in_nhwc(&sources[i]);
     if (!fits) return plain()->concat(NULL, sources, count, axis, result);
-    struct joined work = {.sources = sources, .result = span_of(result), .form = result->integers, .count = count};
+    struct joined work = {.result = span_of(result), .form = result->integers, .count = count};
     const int before[4] = {1, result->n, result->h, result->w};
     size_t units = 1;
     for (int i = 0; i <= axis; i++) units *= (size_t)before[i];
-    for (int i = 0; i < count; i++) work.sizes[i] = bytes_of(&sources[i]) / units;
+    for (int i = 0; i < count; i++) work.spans[i] = span_of(&sources[i]), work.sizes[i] = bytes_of(&sources[i]) / units;
     work.whole = bytes_of(result) / units;
     return in_parts(user, join_tensors_part, &work, units, vectors_of(bytes_of(result)) < FEW ? units : 1);
 }

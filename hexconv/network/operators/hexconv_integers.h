@@ -65,7 +65,10 @@ struct hexconv_quantised {
  * `flips`; then within least and most, and turned by `sign`. Some pairs of codes have another result. */
 struct hexconv_sum {
     int32_t form, multipliers[2], constant, shift, flips[2], sign, least, most, count;
+    int32_t row, code;   /* 1 or 2: where the one or the other has this code, the result is looked up by the other operand; or 0 */
     uint8_t pairs[4][4]; /* one, other, and the result, before it is turned; the last one is repeated */
+    int32_t padding[15];
+    uint8_t codes[256];
 };
 
 /* (code * multiplier + constant) >> shift, of at most 255, where the bytes of each number are those of a channel, or of a code. */
