@@ -277,14 +277,13 @@ def _multipliers(codes: Array, nearest: list[int], shift: int, ends: Ends) -> tu
         one, other = (max(value + more, 0) for value, more in zip(nearest, apart, strict=True))
         products = axis[:, None] * one + axis * other
         interval = Interval.of(codes, products, shift, ends)
-        constant = int(interval.middle)
-        made = np.clip((products + constant) >> shift, *ends)
-        wrong = np.argwhere(made != codes)
-        pairs = np.column_stack([wrong, codes[tuple(wrong.T)], np.zeros(len(wrong), np.int64)])
-        if best is None or len(pairs) < len(best[3]):
-            best = one, other, constant, pairs
-        if not len(wrong):
-            break
+        for constant in map(int, (interval.middle, interval.low, interval.high)):
+            wrong = np.argwhere(np.clip((products + constant) >> shift, *ends) != codes)
+            if best is None or len(wrong) < len(best[3]):
+                pairs = np.column_stack([wrong, codes[tuple(wrong.T)], np.zeros(len(wrong), np.int64)])
+                best = one, other, constant, pairs
+            if interval.low <= interval.high:
+                return best
     return best
 
 

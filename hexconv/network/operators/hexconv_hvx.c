@@ -8,12 +8,6 @@
 
 #include <float.h>
 
-static const struct hexconv_operators *plain(void) {
-    static struct hexconv_operators operators;
-    if (operators.add == NULL) operators = hexconv_plain_operators();
-    return &operators;
-}
-
 static int form_of(Tensor result) { return result->integers == NULL ? 0 : *(const int32_t *)result->integers; }
 
 static int is_aligned(const void *data) { return (uintptr_t)data % VECTOR == 0; }
@@ -312,28 +306,28 @@ static int of_two(void *user, Tensor one, Tensor other, Tensor result) {
 
 static int add(void *user, Tensor one, Tensor other, Tensor result) {
     const int left = of_two(user, one, other, result);
-    return left == 1 ? plain()->add(NULL, one, other, result) : left;
+    return left == 1 ? hexconv_plain_operators().add(NULL, one, other, result) : left;
 }
 
 static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
     const int left = of_two(user, one, other, result);
-    return left == 1 ? plain()->multiply(NULL, one, other, result) : left;
+    return left == 1 ? hexconv_plain_operators().multiply(NULL, one, other, result) : left;
 }
 
 static int subtract(void *user, Tensor one, Tensor other, Tensor result) {
     const int left = of_two(user, one, other, result);
-    return left == 1 ? plain()->subtract(NULL, one, other, result) : left;
+    return left == 1 ? hexconv_plain_operators().subtract(NULL, one, other, result) : left;
 }
 
 static int divide(void *user, Tensor one, Tensor other, Tensor result) {
     const int left = of_two(user, one, other, result);
-    return left == 1 ? plain()->divide(NULL, one, other, result) : left;
+    return left == 1 ? hexconv_plain_operators().divide(NULL, one, other, result) : left;
 }
 
 static int map(void *user, Tensor source, const float *reals, int count, Tensor result) {
     if (form_of(result) == HEXCONV_TABLE && are_alike(source, result)) return look_up_all(user, source, result);
     if (form_of(result) == HEXCONV_CHANNELS && are_alike(source, result) && lies_in_nhwc(source)) return scale_all(user, source, NULL, result);
-    return plain()->map(NULL, source, reals, count, result);
+    return hexconv_plain_operators().map(NULL, source, reals, count, result);
 }
 
 /* Rows of pools: rows and columns of the source that lie under a window, and what to do with their largest code. */
@@ -463,7 +457,7 @@ static size_t rows_of_work(Tensor result, size_t each) {
 static int max_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
     const int form = form_of(result), reach = (window->columns - 1) * window->column_dilation + 1;
     if (form != HEXCONV_TABLE || !lies_in_nhwc(source) || !lies_in_nhwc(result) || source->layout != result->layout || !has_all(source, window, result) ||
-        (source->c < VECTOR && reach > STRIP / source->c)) return plain()->max_pool(NULL, source, window, result);
+        (source->c < VECTOR && reach > STRIP / source->c)) return hexconv_plain_operators().max_pool(NULL, source, window, result);
     const struct hexconv_table *const table = result->integers;
     struct pooled work = {source, result, window, table};
     int is_idle = source->dtype == result->dtype;
@@ -543,7 +537,7 @@ static void average_few(const struct averaged *work) {
 }
 
 static int global_average_pool(void *user, Tensor source, Tensor result) {
-    if (form_of(result) != HEXCONV_MEAN || !lies_in_nhwc(source)) return plain()->global_average_pool(NULL, source, result);
+    if (form_of(result) != HEXCONV_MEAN || !lies_in_nhwc(source)) return hexconv_plain_operators().global_average_pool(NULL, source, result);
     const size_t channels = (size_t)source->c, pixels = (size_t)source->h * (size_t)source->w;
     for (size_t n = 0; n < (size_t)source->n; n++) {
         uint8_t *const from = (uint8_t *)source->data + n * pixels * channels, *const to = (uint8_t *)result->data + n * channels;
@@ -881,12 +875,12 @@ static int inner_loops(const struct hexconv_view *how) {
 }
 
 static int view(void *user, Tensor source, const struct hexconv_view *how, Tensor result) {
-    if (form_of(result) != HEXCONV_VIEW || how->count > 8) return plain()->view(NULL, source, how, result);
+    if (form_of(result) != HEXCONV_VIEW || how->count > 8) return hexconv_plain_operators().view(NULL, source, how, result);
     const struct hexconv_viewed *const form = result->integers;
     const int inner = inner_loops(how);
     size_t written = 1;
     for (int i = 0; i < how->count; i++) written *= (size_t)how->dimensions[i].size;
-    if (form->looks_up && inner != 1) return plain()->view(NULL, source, how, result);
+    if (form->looks_up && inner != 1) return hexconv_plain_operators().view(NULL, source, how, result);
     struct viewed work = {span_of(source), span_of(result), how, form, how->count - (inner > 0 ? inner : 1), !how->fills && written == bytes_of(result)};
     if (how->fills) fill_all(result, how->fill);
     Part *const part = inner == 0 ? bytes_part : inner == 1 ? pieces_part : turns_part;
@@ -922,7 +916,7 @@ static void join_tensors_part(const void *given, size_t first, size_t end) {
 static int concat(void *user, const struct hexconv_tensor *sources, int count, int axis, Tensor result) {
     int fits = form_of(result) == HEXCONV_JOINED && count <= 16 && lies_in_nhwc(result);
     for (int i = 0; i < count; i++) fits = fits && lies_in_nhwc(&sources[i]);
-    if (!fits) return plain()->concat(NULL, sources, count, axis, result);
+    if (!fits) return hexconv_plain_operators().concat(NULL, sources, count, axis, result);
     struct joined work = {.result = span_of(result), .form = result->integers, .count = count};
     const int before[4] = {1, result->n, result->h, result->w};
     size_t units = 1;
@@ -944,7 +938,7 @@ static int convert(void *user, Tensor source, Tensor result) {
         const struct quantised work = {source->data, span_of(result), result->integers, result};
         return in_parts(user, quantise_part, &work, vectors_of(bytes_of(result)), FEW);
     }
-    return plain()->convert(NULL, source, result);
+    return hexconv_plain_operators().convert(NULL, source, result);
 }
 
 /* Products of pixels with weights: a matrix product, or a transposed conv whose windows lie side by side. A pixel's outputs are
@@ -1057,18 +1051,18 @@ static int multiply_all(void *user, Tensor source, const struct hexconv_filters 
 }
 
 static int matmul(void *user, Tensor source, const struct hexconv_filters *filters, Tensor result) {
-    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return plain()->matmul(NULL, source, filters, result);
+    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return hexconv_plain_operators().matmul(NULL, source, filters, result);
     return multiply_all(user, source, filters, (size_t)result->n, (size_t)result->n, (size_t)result->c, 1, result);
 }
 
 static int conv_transpose(void *user, Tensor source, const struct hexconv_filters *filters, const struct hexconv_window *window, Tensor result) {
-    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return plain()->conv_transpose(NULL, source, filters, window, result);
+    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return hexconv_plain_operators().conv_transpose(NULL, source, filters, window, result);
     const size_t pixels = (size_t)source->n * (size_t)source->h * (size_t)source->w;
     return multiply_all(user, source, filters, pixels, (size_t)source->w, (size_t)(window->rows * window->columns * result->c), (size_t)window->rows, result);
 }
 
 struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *workers) {
-    struct hexconv_operators operators = *plain();
+    struct hexconv_operators operators = hexconv_plain_operators();
     operators.user = (void *)(uintptr_t)workers;
     operators.convert = convert;
     operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
