@@ -58,7 +58,7 @@ from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.block_nest import BlockStripes, Made, RolledStripes, block_stripes
+from hexconv.analyze.block_nest import BlockStripes, Made
 from hexconv.analyze.caches import BLOCK, DTYPE_BYTES, PredictedCache, has_accumulator, packed_filter
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
@@ -95,20 +95,19 @@ class BlockAxes:
     kind: Any = object
 
     @cached_property
-    def stripes(self) -> dict[tuple[bool, bool], list[BlockStripes]]:
-        """The stripes of each height [H], in each way: whether they roll, and whether copies overlap compute."""
-        h_splits = [height // ROW_BLOCK for height in self.plans.heights]
-        ways = dict.fromkeys(map(_way, self.plans.words))
-        return {way: [block_stripes(self.chain, h_split, *way) for h_split in h_splits] for way in ways}
+    def stripes(self) -> dict[tuple[bool, bool], BlockStripes]:
+        """The stripes of all heights in each way: whether they roll, and whether copies overlap compute."""
+        h_splits = tuple(height // ROW_BLOCK for height in self.plans.heights)
+        return {way: BlockStripes(self.chain, h_splits, *way) for way in dict.fromkeys(map(_way, self.plans.words))}
 
-    def stripes_of(self, plan: Plan) -> list[BlockStripes]:
-        """Return the stripes of each height [H] under the words of a plan."""
+    def stripes_of(self, plan: Plan) -> BlockStripes:
+        """Return the stripes of all heights under the words of a plan."""
         return self.stripes[_way(plan)]
 
     def rows(self, of: Callable[[BlockStripes], Any]) -> Integers:
         """Return figures [words, H, 1] that depend on stripes."""
-        known = {way: [of(stripes) for stripes in row] for way, row in self.stripes.items()}
-        return np.array([known[_way(plan)] for plan in self.plans.words])[:, :, None]
+        known = {way: of(stripes) for way, stripes in self.stripes.items()}
+        return np.array([known[_way(plan)] for plan in self.plans.words])[..., None]
 
     def steps(self, index: int) -> Integers:
         """Return whether conv `index` takes several steps over rows: [words, H, 1]."""
@@ -157,9 +156,9 @@ class BlockAxes:
         """How often all of a filter is staged by the conv that makes each tensor, unless it is resident."""
         return self._made(lambda made: made.stagings)
 
-    def _made(self, of: Callable[[Made], int]) -> list[Integers]:
-        once = self.rows(lambda stripes: [of(made) for made in stripes.made]).astype(self.kind)
-        return [once[..., tensor] * passes for tensor, passes in enumerate(self.passes)]
+    def _made(self, of: Callable[[Made], Integers]) -> list[Integers]:
+        once = self.rows(lambda stripes: of(stripes.made)).astype(self.kind)
+        return [once[:, tensor] * passes for tensor, passes in enumerate(self.passes)]
 
     @cached_property
     def doubled(self) -> dict[str, Integers]:
@@ -175,7 +174,7 @@ class BlockAxes:
             again = (
                 again | steps
             )  # tiles repeat a source only where there are several steps, which repeat it themselves
-        return {**found, INPUT_CACHE: double & again & self.rows(lambda stripes: not stripes.rings)}
+        return {**found, INPUT_CACHE: double & again & self.rows(lambda stripes: stripes.rings == 0)}
 
     @cached_property
     def caches(self) -> list[PredictedCache]:
@@ -243,9 +242,9 @@ def blocks_doubled(axes: BlockAxes, number: int = 0) -> frozenset[str]:
 
 def blocks_in_flight(axes: BlockAxes) -> int:
     """How many copies of the input are under way at once in one plan, with double buffering."""
-    ((stripes,),) = axes.stripes.values()
-    if isinstance(stripes, RolledStripes) and stripes.rings:
-        return stripes.reads_in_flight
+    (stripes,) = axes.stripes.values()
+    if stripes.rings[0]:
+        return stripes.reads_in_flight(0)
     return 2 if INPUT_CACHE in blocks_doubled(axes) else 1
 
 

@@ -35,17 +35,19 @@ where the list grows. Each step counts once, for one image: images and channel t
 So it is without rings; with them every slab is made once (`hexconv.analyze.row_stripes`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.row_stripes import RowsOfConv, Share, ahead_of, most_in_flight, shares_of
 from hexconv.spec import Chain, Extents, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows, slabs_read
+from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows
 
 MERGED_FROM = 1 << 14
 """From this many steps on, merging equal steps costs less than keeping them apart."""
@@ -118,28 +120,37 @@ def _merged(steps: BlockSteps) -> BlockSteps:
 
 @dataclass(frozen=True)
 class Made:
-    """What the steps of a tensor make: its logical rows, its slabs, and how many steps stage a filter."""
+    """What the steps of every tensor make, [T, H]: its logical rows, its slabs, and how many steps stage a filter."""
 
-    rows: int
-    slabs: int
-    stagings: int
+    rows: Integers
+    slabs: Integers
+    stagings: Integers
 
 
 @dataclass(frozen=True)
 class BlockStripes:
-    """The stripes and steps of a chain whose nest is kept in blocks, for one height; channels and images don't matter.
+    """The stripes and steps of a chain whose nest is kept in blocks, for H heights; channels and images don't matter.
 
-    The input is tensor 0, conv i writes tensor i + 1.
+    The input is tensor 0, conv i writes tensor i + 1. Arrays are [T, H] for T tensors, [convs, H], or [H].
 
     Attributes:
         chain: the chain that is computed.
-        h_split: the slabs of a step.
-        is_double: whether copies overlap compute.
+        h_splits: the slabs of a step, [H].
+        rolls: whether stripes make new slabs alone (`halo = "roll"`).
+        is_double: whether copies overlap compute (`buffering = "double"`).
     """
 
     chain: Chain
-    h_split: int
+    h_splits: tuple[int, ...]
+    rolls: bool = False
     is_double: bool = False
+
+    @cached_property
+    def size(self) -> Integers:
+        """The slabs of a step."""
+        convs = self.chain.conv
+        most = max(self.h_splits) * prod(conv.stride[0] for conv in convs) * max(conv.reach[0] for conv in convs)
+        return np.array(self.h_splits, integer_type(most * len(convs)))
 
     @cached_property
     def extents(self) -> tuple[Extents, ...]:
@@ -147,158 +158,158 @@ class BlockStripes:
         return tensor_extents(self.chain)
 
     @cached_property
-    def slabs(self) -> tuple[int, ...]:
+    def stored(self) -> list[int]:
+        """The stored slabs of every tensor."""
+        return [tensor.row_blocks for tensor in self.extents]
+
+    @cached_property
+    def _convs(self) -> list[RowsOfConv]:
+        """The convs, which count slabs."""
+        return [RowsOfConv.of(in_slabs(conv)) for conv in self.chain.conv]
+
+    @cached_property
+    def _whole(self) -> Integers:
+        """The slabs of every tensor that a step reads, where it makes all that it reads."""
+        return np.array([share.stripe for share in shares_of(self._convs, self.stored, self.size, step=self.size)])
+
+    @cached_property
+    def _whole_steps(self) -> Integers:
+        """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
+        made = self._whole[1:].copy()
+        made[-1] = self.stored[-1]
+        return ceil_divide(made, self.size)
+
+    @cached_property
+    def rings(self) -> Integers:
+        """How many tensors have rings: those before the conv whose steps are the stripes, none if there is none."""
+        numbers = np.arange(1, len(self._convs) + 1)[:, None] * (self._whole_steps > 1)
+        return numbers.max(axis=0) * self.rolls
+
+    @cached_property
+    def shares(self) -> dict[int, list[Share]]:
+        """For each number of rings that there is, the shares of the tensors that have one.
+
+        >>> from hexconv.spec import Conv2d
+        >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
+        >>> stripes = BlockStripes(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), (2,), rolls=True)
+        >>> [(share.made.item(), share.lead.item(), share.ring.item()) for share in stripes.shares[2]]
+        [(2, 2, 3), (2, 1, 3)]
+        """
+        return {
+            rings: shares_of(self._convs[:rings], self.stored[: rings + 1], self.size, step=self.size)[:rings]
+            for rings in {*self.rings.tolist()} - {0}
+        }
+
+    def _in_rings(self, whole: Any, of: Callable[[list[Share]], Any]) -> Any:
+        """Return a figure of heights without rings, and what `of` says of the shares where there are some."""
+        for rings, shares in self.shares.items():
+            whole = np.where(self.rings == rings, of(shares), whole)
+        return whole
+
+    def _of_tensors(self, whole: Integers, of: Callable[[int, Share], Any]) -> Integers:
+        """Return a figure of every tensor: what `of` says of its number and its share, if it has a ring."""
+        return self._in_rings(
+            whole, lambda shares: np.array([*(of(*each) for each in enumerate(shares)), *whole[len(shares) :]])
+        )
+
+    @cached_property
+    def slabs(self) -> Integers:
         """The slabs of 8 rows that are held of every tensor, without those that are read ahead.
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-        >>> stripes = BlockStripes(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), h_split=2)
-        >>> stripes.slabs, stripes.row_steps
-        ((3, 3, 2), (2, 4))
+        >>> stripes = BlockStripes(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), (2,))
+        >>> stripes.slabs[:, 0].tolist(), stripes.row_steps[:, 0].tolist()
+        ([3, 3, 2], [2, 4])
         """
-
-        def read(index: int, slabs: int) -> int:
-            read = slabs_read(self.chain.conv[index], min(self.h_split, slabs))
-            return min(read, self.extents[index].row_blocks)
-
-        return self.chain.backwards(min(self.h_split, self.extents[-1].row_blocks), read)
+        return self._of_tensors(self._whole, lambda _, share: share.ring)
 
     @cached_property
-    def step_slabs(self) -> tuple[int, ...]:
+    def step_slabs(self) -> Integers:
         """The slabs that each conv makes in a step."""
-        return tuple(min(self.h_split, slabs) for slabs in self.slabs[1:])
+        return self._of_tensors(np.minimum(self._whole, self.size), lambda _, share: share.made)[1:]
 
     @cached_property
-    def row_steps(self) -> tuple[int, ...]:
-        """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
-        made = (*self.slabs[1:-1], self.extents[-1].row_blocks)
-        return tuple(ceil_divide(slabs, self.h_split) for slabs in made)
-
-    @cached_property
-    def rings(self) -> int:
-        """How many tensors have rings, the input first."""
-        return 0
-
-    @cached_property
-    def ahead(self) -> int:
+    def ahead(self) -> Integers:
         """The slabs of the input that its ring holds ahead."""
-        return 0
-
-    @property
-    def reads_first(self) -> int:
-        """How many steps come first that only read the input."""
-        return 0
-
-    @cached_property
-    def made(self) -> tuple[Made, ...]:
-        """What the steps of every tensor make of one image, in one pass over all of them."""
-        found = []
-        walk = steps_backwards(self.chain, self.h_split, self.slabs)
-        for tensor, steps in zip(reversed(self.extents), walk, strict=True):
-            sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, 1))
-            found.append(Made(*map(int, sums)))
-        return tuple(reversed(found))
-
-
-def block_stripes(chain: Chain, h_split: int, rolls: bool, is_double: bool) -> BlockStripes:
-    """Return the stripes of a chain; each figure is computed once."""
-    return (RolledStripes if rolls else BlockStripes)(chain, h_split, is_double)
-
-
-@dataclass(frozen=True)
-class RolledStripes(BlockStripes):
-    """The stripes of a chain whose nest is kept in blocks, where they make new slabs alone."""
+        if not self.is_double or not reads_input_rows(self.chain):
+            return 0 * self.size
+        return self._in_rings(
+            0 * self.size, lambda shares: ahead_of(self._convs[: len(shares)], shares[0], self.stored[0])
+        )
 
     @cached_property
-    def _whole(self) -> BlockStripes:
-        """The same without rings."""
-        return BlockStripes(self.chain, self.h_split)
-
-    @cached_property
-    def rings(self) -> int:
-        """How many tensors have rings: those before the conv whose steps are the stripes, none if there is none."""
-        return max((number for number, steps in enumerate(self._whole.row_steps, 1) if steps > 1), default=0)
-
-    @cached_property
-    def _convs(self) -> list[RowsOfConv]:
-        """The convs up to that one, which count slabs."""
-        return [RowsOfConv.of(in_slabs(conv)) for conv in self.chain.conv[: self.rings]]
-
-    @cached_property
-    def shares(self) -> tuple[Share, ...]:
-        """The share of each tensor that has a ring.
-
-        >>> from hexconv.spec import Conv2d
-        >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
-        >>> stripes = RolledStripes(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), h_split=2)
-        >>> [(share.made, share.lead, share.ring) for share in stripes.shares]
-        [(2, 2, 3), (2, 1, 3)]
-        """
-        slabs, size = [tensor.row_blocks for tensor in self.extents[: self.rings + 1]], self.h_split
-        shares = shares_of(self._convs, slabs, size, step=size)[: self.rings]
-        return tuple(Share(*map(int, vars(share).values())) for share in shares)
-
-    @cached_property
-    def ahead(self) -> int:
-        """The slabs of the input that its ring holds ahead."""
-        is_ahead = self.rings and self.is_double and reads_input_rows(self.chain)
-        return int(ahead_of(self._convs, self.shares[0], self.extents[0].row_blocks)) if is_ahead else 0
-
-    @property
-    def run_in(self) -> int:
+    def run_in(self) -> Integers:
         """The stripes before the first one that do more than read the input."""
-        return max((share.warm_up() for share in self.shares[1:]), default=0)
+        return self._in_rings(
+            0 * self.size, lambda shares: reduce(np.maximum, (share.warm_up() for share in shares[1:]), 0 * self.size)
+        )
 
-    @property
-    def reads_first(self) -> int:
+    @cached_property
+    def reads_first(self) -> Integers:
         """How many steps come first that only read the input."""
-        stripes = (share.warm_up(self.ahead) - self.run_in for share in self.shares[:1])
-        return sum(max(count, 0) * self.shares[0].steps for count in stripes)
+        return self._in_rings(
+            0 * self.size,
+            lambda shares: np.maximum(shares[0].warm_up(self.ahead) - self.run_in, 0) * shares[0].steps,
+        )
 
     @cached_property
-    def slabs(self) -> tuple[int, ...]:
-        """The slabs that are held of every tensor, without those that are read ahead."""
-        return (*(share.ring for share in self.shares), *self._whole.slabs[self.rings :])
-
-    @cached_property
-    def step_slabs(self) -> tuple[int, ...]:
-        """The slabs that each conv makes in a step."""
-        return (*(share.made for share in self.shares[1:]), *self._whole.step_slabs[max(self.rings - 1, 0) :])
-
-    @cached_property
-    def row_steps(self) -> tuple[int, ...]:
+    def row_steps(self) -> Integers:
         """The trips of the loop over the steps of each conv; some of the stripes run in."""
-        if not self.rings:
-            return self._whole.row_steps
-        stripes, *others = self._whole.row_steps[self.rings - 1 :]
-        parts = pairwise([*(share.steps for share in self.shares[1:]), 1])
-        return (*(steps // of_reader for steps, of_reader in parts), stripes + self.run_in, *others)
+
+        def in_rings(shares: list[Share]) -> Integers:
+            steps, last = self._whole_steps.copy(), len(shares) - 1
+            for index, (share, reader) in enumerate(pairwise([*shares[1:], Share(0, 0, 0, 0, 0)])):
+                steps[index] = share.steps // reader.steps
+            steps[last] += self.run_in
+            return steps
+
+        return self._in_rings(self._whole_steps, in_rings)
 
     @cached_property
-    def made(self) -> tuple[Made, ...]:
+    def made(self) -> "Made":
         """What the steps of every tensor make of one image, in one pass over all of them."""
-        return (*map(self._made_in_ring, range(self.rings)), *self._whole_made[self.rings :])
+        return self._made_in_rings if self.rolls else self._made_anew
 
     @property
-    def _whole_made(self) -> tuple[Made, ...]:
-        """What is made of every tensor that is made once without a ring."""
-        times = (1, *self._whole.row_steps)
-        rows = (end - first for first, end in (tensor.valid_rows for tensor in self.extents))
-        return tuple(map(Made, rows, (tensor.row_blocks for tensor in self.extents), times))
-
-    def _made_in_ring(self, tensor: int) -> Made:
-        share, stored = self.shares[tensor], self.extents[tensor]
-        rows = share.rows_within(*stored.valid_rows, unit=ROW_BLOCK)
-        return Made(rows, share.rows_within(0, stored.row_blocks), share.making_steps(stored.row_blocks))
+    def _made_anew(self) -> "Made":
+        """What is made where each stripe makes all that it reads."""
+        found = []
+        for h_split, slabs in zip(self.h_splits, self.slabs.T.tolist(), strict=True):
+            walk = zip(reversed(self.extents), steps_backwards(self.chain, h_split, slabs), strict=True)
+            sums = [
+                [int((steps.times * each).sum()) for each in (steps.rows_of(tensor), steps.slabs, 1)]
+                for tensor, steps in walk
+            ]
+            found.append(sums[::-1])
+        return Made(*np.array(found).transpose(2, 1, 0))
 
     @property
-    def reads_in_flight(self) -> int:
+    def _made_in_rings(self) -> "Made":
+        """What is made where every slab is made once: by the steps of its ring, or by those of its conv."""
+        valid, size = [tensor.valid_rows for tensor in self.extents], 0 * self.size
+        rows = np.array([end - first + size for first, end in valid])
+        slabs = np.array([stored + size for stored in self.stored])
+        stagings = np.array([1 + size, *self._whole_steps])
+        return Made(
+            self._of_tensors(rows, lambda tensor, share: share.rows_within(*valid[tensor], unit=ROW_BLOCK)),
+            self._of_tensors(slabs, lambda tensor, share: share.rows_within(0, self.stored[tensor])),
+            self._of_tensors(stagings, lambda tensor, share: share.making_steps(self.stored[tensor])),
+        )
+
+    def reads_in_flight(self, height: int) -> int:
         """How many copies of the input are under way at once, where it has a ring and copies overlap compute."""
-        if not self.ahead:  # a ring has a group for each step that only reads, and one for the next step
-            return 1 + self.reads_first
-        share, before = self.shares[0], self.run_in * self.shares[0].steps
-        trips = self.row_steps[self.rings - 1] * share.steps
-        start = np.arange(-before - self.reads_first, trips - before) * share.apart + share.lead + self.ahead
-        ends, last = start + share.made, self.extents[0].row_blocks
+        reads, ahead = int(self.reads_first[height]), int(self.ahead[height])
+        if not ahead:  # a ring has a group for each step that only reads, and one for the next step
+            return 1 + reads
+        rings = int(self.rings[height])
+        apart, lead, made, steps = (
+            int(np.broadcast_to(value, self.size.shape)[height])
+            for share in self.shares[rings][:1]
+            for value in (share.apart, share.lead, share.made, share.steps)
+        )
+        before, trips = int(self.run_in[height]) * steps, int(self.row_steps[rings - 1, height]) * steps
+        start = np.arange(-before - reads, trips - before) * apart + lead + ahead
+        ends, last = start + made, self.stored[0]
         slabs = np.maximum(np.minimum(ends, last) - np.maximum(start, 0), 0)
-        return most_in_flight(slabs, ends, last, self.reads_first, self.ahead)
+        return most_in_flight(slabs, ends, last, reads, ahead)

@@ -90,19 +90,23 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
     """Return the loops of plan `number` of a grid."""
     word, h, k = map(int, np.unravel_index(number, axes.plans.shape))
     plan = axes.plans.words[word]
-    stripes = axes.stripes_of(plan)[h]
+    stripes = axes.stripes_of(plan)
     convs = []
     for index in axes.convs:
-        blocks = (int(axes.staged(index)[0, 0, k]), stripes.step_slabs[index], axes.extents[index + 1].column_blocks)
+        blocks = (
+            int(axes.staged(index)[0, 0, k]),
+            int(stripes.step_slabs[index, h]),
+            axes.extents[index + 1].column_blocks,
+        )
         tiles, sums = bool(axes.tiles(index)[0, 0, k] > 1), has_accumulator(axes.chain, index)
-        convs.append(ConvLoops(stripes.row_steps[index] > 1, tiles, max(blocks) > 1, sums))
+        convs.append(ConvLoops(bool(stripes.row_steps[index, h] > 1), tiles, max(blocks) > 1, sums))
     return NestLoops(
         images=axes.extents[-1].batch > 1,
         convs=tuple(convs),
         by_channels=plan.order == "k_outer",
         is_resident=plan.filters == "resident",
-        rings=stripes.rings,
-        reads_first=stripes.reads_first > 0,
+        rings=int(stripes.rings[h]),
+        reads_first=bool(stripes.reads_first[h] > 0),
         doubled=blocks_doubled(axes, number),
     )
 

@@ -102,21 +102,22 @@ class Share:
         """How many stripes run in to make rows of the tensor, `ahead` of those that are read."""
         return ceil_divide(self.lead + ahead, self.apart * self.steps)
 
-    def rows_within(self, first: int, end: int, unit: int = 1) -> int:
+    def rows_within(self, first: int, end: int, unit: int = 1) -> Any:
         """Count the rows from `first` up to `end` that all steps make; a row of the share is `unit` of these.
 
         >>> share = Share(stripe=3, apart=3, lead=0, made=2, ring=2)
-        >>> share.rows_within(0, 9), Share(stripe=2, apart=1, lead=0, made=1, ring=2).rows_within(5, 60, unit=8)
+        >>> slabs = Share(stripe=2, apart=1, lead=0, made=1, ring=2)
+        >>> int(share.rows_within(0, 9)), int(slabs.rows_within(5, 60, unit=8))
         (6, 55)
         """
 
-        def before(row: int) -> int:
+        def before(row: int) -> Any:
             steps, rest = divmod(row - self.lead * unit, self.apart * unit)
-            return steps * self.made * unit + min(rest, self.made * unit)
+            return steps * self.made * unit + np.minimum(rest, self.made * unit)
 
         return before(end) - before(first)
 
-    def making_steps(self, rows: int) -> int:
+    def making_steps(self, rows: int) -> Any:
         """Count the steps that make any of the rows below `rows`.
 
         >>> Share(stripe=3, apart=2, lead=1, made=2, ring=3).making_steps(8)

@@ -142,14 +142,14 @@ def executed_macs(case: Case) -> int:
     3.0
     """
     plan = case.settled
-    stripes = BlockStripes(case.chain, plan.h_split)  # as if none rolled
-    slabs = [*stripes.slabs[1:-1], stripes.extents[-1].row_blocks]
+    stripes = BlockStripes(case.chain, (plan.h_split,))  # as if none rolled
+    slabs = [*stripes.slabs[1:-1, 0].tolist(), stripes.stored[-1]]
     total, times = 0, stripes.extents[-1].batch
     for index in reversed(range(len(slabs))):
         output = stripes.extents[index + 1]
         row_macs = min(output.columns, output.logical_columns) * prod(case.chain.filter_shapes[index])
         total += times * slabs[index] * ROW_BLOCK * row_macs
-        times *= -(-output.channel_blocks // plan.k_split) * stripes.row_steps[index]
+        times *= -(-output.channel_blocks // plan.k_split) * int(stripes.row_steps[index, 0])
     return total
 
 

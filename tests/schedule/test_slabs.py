@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
-from hexconv.analyze.block_nest import RolledStripes
+from hexconv.analyze.block_nest import BlockStripes
 from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
@@ -87,16 +87,16 @@ def test_nothing_is_read_or_computed_twice(name: str, plan: str) -> None:
 @pytest.mark.parametrize("h_split", [1, 2, 3])
 def test_strides_behind_an_intermediate_cost_its_source_no_slabs(h_split: int) -> None:
     tall = replace(CHAINS["strides"], input=(1, 900, 9, 8))
-    stripes = RolledStripes(tall, h_split)
-    assert [share.made for share in stripes.shares[1:]] == [h_split, h_split]
-    assert stripes.row_steps[:2] == (2, 2)
-    assert stripes.slabs[:3] == (3 * h_split, 2 * h_split + 1, 2 * h_split + 1)
+    stripes = BlockStripes(tall, (h_split,), rolls=True)
+    assert stripes.step_slabs[:2, 0].tolist() == [h_split, h_split]
+    assert stripes.row_steps[:2, 0].tolist() == [2, 2]
+    assert stripes.slabs[:3, 0].tolist() == [3 * h_split, 2 * h_split + 1, 2 * h_split + 1]
 
 
 def test_a_filter_is_staged_where_a_step_makes_anything_alone() -> None:
     """12 slabs of the first intermediate, 2 at a time from the second one on: steps 0, 1-2, 3-4, 5."""
     chain = Chain(input=(1, 46, 9, 8), conv=(SAME, SAME))
-    assert [made.stagings for made in RolledStripes(chain, h_split=2).made[1:]] == [4, 3]
+    assert BlockStripes(chain, (2,), rolls=True).made.stagings[1:, 0].tolist() == [4, 3]
 
 
 @st.composite

@@ -15,7 +15,7 @@ def test_a_stripe_of_the_input_is_one_step_whatever_the_stride(stride: int) -> N
     """Two rows of output, which lie in one stripe."""
     chain = Chain(input=(1, MILLION, 1, 1), conv=(Conv2d(out_channels=1, stride=(stride, 1)),))
     Case("strided", chain, Plan())
-    assert [made.stagings for made in BlockStripes(chain, h_split=1).made] == [1, 1]
+    assert BlockStripes(chain, (1,)).made.stagings.tolist() == [[1], [1]]
 
 
 def test_no_stripe_takes_more_steps_than_its_tensor_has_slabs() -> None:

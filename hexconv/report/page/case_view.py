@@ -146,7 +146,7 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     if planned.nest == "rows":
         stored = _in_rows(*planned.axes.counts.values())
     else:
-        stored = _in_blocks(*planned.blocks.stripes_of(plan))
+        stored = _in_blocks(planned.blocks.stripes_of(plan))
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
@@ -162,7 +162,7 @@ def _in_rows(counts: StripeCounts) -> Iterator[tuple[Held, ...]]:
 
 def _in_blocks(stripes: BlockStripes) -> Iterator[tuple[Held, ...]]:
     """Yield the stored rows that each stripe of blocks reads and makes of each tensor."""
-    for start in range(0, stripes.extents[-1].row_blocks, stripes.h_split):
+    for start in range(0, stripes.stored[-1], stripes.h_splits[0]):
         slabs = _stripe(stripes, start)
         yield tuple(Held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK) for first, end, there in slabs)
 
@@ -179,11 +179,11 @@ def _stripe(stripes: BlockStripes, start: int) -> tuple[tuple[int, int, int], ..
 
     def read(index: int, made: tuple[int, int, int]) -> tuple[int, int, int]:
         (first, end, there), conv = made, stripes.chain.conv[index]
-        last = min(slabs_read(conv, end), stripes.extents[index].row_blocks)
+        last = min(slabs_read(conv, end), stripes.stored[index])
         return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
 
-    end = min(start + stripes.h_split, stripes.extents[-1].row_blocks)
-    return stripes.chain.backwards((start, end, start if stripes.rings else 0), read)
+    end = min(start + stripes.h_splits[0], stripes.stored[-1])
+    return stripes.chain.backwards((start, end, start if stripes.rings[0] else 0), read)
 
 
 TALLEST, GAP, HEAD = 170, 16, 22
