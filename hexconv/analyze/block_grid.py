@@ -62,13 +62,12 @@ from hexconv.analyze.block_nest import BlockStripes, Made
 from hexconv.analyze.caches import BLOCK, DTYPE_BYTES, PredictedCache, has_accumulator, packed_filter
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
-from hexconv.analyze.plan_axes import Plans
+from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
     INPUT_CACHE,
-    OUTPUT_CACHE,
     accumulator,
     conv_name,
     filter_cache,
@@ -95,19 +94,14 @@ class BlockAxes:
     kind: Any = object
 
     @cached_property
-    def stripes(self) -> dict[tuple[bool, bool], BlockStripes]:
+    def stripes(self) -> dict[Way, BlockStripes]:
         """The stripes of all heights in each way: whether they roll, and whether copies overlap compute."""
         h_splits = tuple(height // ROW_BLOCK for height in self.plans.heights)
-        return {way: BlockStripes(self.chain, h_splits, *way) for way in dict.fromkeys(map(_way, self.plans.words))}
-
-    def stripes_of(self, plan: Plan) -> BlockStripes:
-        """Return the stripes of all heights under the words of a plan."""
-        return self.stripes[_way(plan)]
+        return {way: BlockStripes(self.chain, h_splits, *way) for way in self.plans.ways}
 
     def rows(self, of: Callable[[BlockStripes], Any]) -> Integers:
         """Return figures [words, H, 1] that depend on stripes."""
-        known = {way: of(stripes) for way, stripes in self.stripes.items()}
-        return np.array([known[_way(plan)] for plan in self.plans.words])[..., None]
+        return self.plans.of_words({way: of(stripes) for way, stripes in self.stripes.items()})[..., None]
 
     def steps(self, index: int) -> Integers:
         """Return whether conv `index` takes several steps over rows: [words, H, 1]."""
@@ -162,19 +156,11 @@ class BlockAxes:
 
     @cached_property
     def doubled(self) -> dict[str, Integers]:
-        """Return by cache [words, H, K]: whether it is a double buffer, with a slot for compute and one for copies."""
-        double, per_tile = self.plans.flags("buffering", "double"), self.plans.flags("filters", "per_tile")
-        again, found = np.full((1, 1, 1), self.extents[-1].batch > 1), {}
-        for index in reversed(self.convs):
-            steps = self.steps(index)
-            tiles = again | steps | (self.tiles(index) > 1)
-            if index == self.convs[-1]:
-                found[OUTPUT_CACHE] = double & tiles
-            found[filter_cache(index + 1)] = double & tiles & per_tile
-            again = (
-                again | steps
-            )  # tiles repeat a source only where there are several steps, which repeat it themselves
-        return {**found, INPUT_CACHE: double & again & self.rows(lambda stripes: stripes.rings == 0)}
+        """Whether each cache has two slots, one for compute and one for copies (`Plans.two_slots`)."""
+        steps, tiles = [self.steps(index) for index in self.convs], [self.tiles(index) for index in self.convs]
+        rings = self.rows(lambda stripes: stripes.rings > 0)
+        # Tiles repeat a source only where there are several steps, which repeat it too.
+        return self.plans.two_slots(self.extents[-1].batch > 1, steps, steps, tiles, rings)
 
     @cached_property
     def caches(self) -> list[PredictedCache]:
@@ -199,11 +185,6 @@ class BlockAxes:
         slabs = self.rows(lambda stripes: stripes.slabs[tensor] + (0 if tensor else stripes.ahead))
         blocks = self.staged(tensor - 1) if is_output else extents.channel_blocks
         return (1, slabs, extents.column_blocks, blocks, *BLOCK)
-
-
-def _way(plan: Plan) -> tuple[bool, bool]:
-    """Return what matters to stripes: whether they roll, and whether copies overlap compute."""
-    return plan.halo == "roll", plan.buffering == "double"
 
 
 def blocks_of_plan(chain: Chain, plan: Plan) -> BlockAxes:
@@ -236,8 +217,9 @@ def blocks_doubled(axes: BlockAxes, number: int = 0) -> frozenset[str]:
     >>> sorted(blocks_doubled(blocks_of_plan(chain, Plan(buffering="double"))))
     ['filter1_cache', 'filter2_cache', 'output_cache']
     """
-    at = np.unravel_index(number, axes.plans.shape)
-    return frozenset(name for name, two in axes.doubled.items() if np.broadcast_to(two, axes.plans.shape)[at])
+    at, shape = np.unravel_index(number, axes.plans.shape), axes.plans.shape
+    names = (cache.name for cache in axes.caches)
+    return frozenset(name for name in names if np.broadcast_to(axes.doubled.get(name, False), shape)[at])
 
 
 def blocks_in_flight(axes: BlockAxes) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hexconv.analyze.block_grid import BlockAxes, blocks_doubled
 from hexconv.analyze.caches import has_accumulator
+from hexconv.analyze.plan_axes import way_of
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 
 
@@ -90,7 +91,7 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
     """Return the loops of plan `number` of a grid."""
     word, h, k = map(int, np.unravel_index(number, axes.plans.shape))
     plan = axes.plans.words[word]
-    stripes = axes.stripes_of(plan)
+    stripes = axes.stripes[way_of(plan)]
     convs = []
     for index in axes.convs:
         blocks = (

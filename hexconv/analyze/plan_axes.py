@@ -1,13 +1,24 @@
 """Plans of one chain as a grid of numpy axes, words x stripes x k_split; one plan is a grid of one."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hexconv.analyze.caches import PredictedCache
 from hexconv.analyze.exact import Integers
 from hexconv.spec import Plan
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, words_cache
 from hexconv.spec.places import MIXED
+
+Way = tuple[bool, bool]
+"""How stripes go: whether they roll, and whether copies overlap compute."""
+
+
+def way_of(plan: Plan) -> Way:
+    """Return how the stripes of a plan go."""
+    return plan.halo == "roll", plan.buffering == "double"
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,36 @@ class Plans:
     def flags(self, knob: str, value: str) -> Integers:
         """Return where a knob has a value: [words, 1, 1]."""
         return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+
+    @property
+    def ways(self) -> list[Way]:
+        """The ways in which the stripes of some plan go."""
+        return list(dict.fromkeys(map(way_of, self.words)))
+
+    def of_words(self, of_ways: Mapping[Way, Any]) -> Integers:
+        """Return a figure of each combination of words, [words, ...], from that of the way in which its stripes go."""
+        return np.array([of_ways[way_of(plan)] for plan in self.words])
+
+    def two_slots(
+        self, images: bool, steps: Sequence[Any], again: Sequence[Any], tiles: Sequence[Any], has_ring: Any
+    ) -> dict[str, Integers]:
+        """Return by cache [words, H, K] whether it has two slots: it is copied more than once while something computes.
+
+        Args:
+            images: whether there are several images.
+            steps: whether the loop over the stripes of each conv has several trips.
+            again: whether loops repeat what each conv reads.
+            tiles: the channel tiles of each conv.
+            has_ring: whether the input has a ring.
+        """
+        double, per_tile = self.flags("buffering", "double"), self.flags("filters", "per_tile")
+        repeated, found = np.full((1, 1, 1), images), dict[str, Any]()
+        for index in reversed(range(len(steps))):
+            copied = double & (repeated | steps[index] | (tiles[index] > 1))
+            found |= {} if found else {OUTPUT_CACHE: copied}
+            found |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), copied & per_tile)
+            repeated = repeated | again[index]
+        return {**found, INPUT_CACHE: double & repeated & ~has_ring}
 
     def counts(self, cache: PredictedCache) -> Integers:
         """Return [words, 1, 1]: 1 where a cache counts, else 0.

@@ -22,7 +22,7 @@ import numpy as np
 from hexconv.analyze.caches import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.nest_packets import on_conv, on_filter, on_input, on_output
-from hexconv.analyze.plan_axes import Plans
+from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.analyze.row_nest import PlannedRows, planned_rows
 from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
@@ -248,21 +248,14 @@ class NestAxes:
         return self.one.bands.count
 
     @cached_property
-    def counts(self) -> dict[tuple[bool, bool], StripeCounts]:
+    def counts(self) -> dict[Way, StripeCounts]:
         """What stripes do in each way that some plan has: whether they roll, and whether copies overlap compute."""
         rows = RowsOfChain.of(self.one.chain, self.one.bands, self.one.plan.threads)
-        ways = dict.fromkeys((plan.halo == "roll", plan.buffering == "double") for plan in self.plans.words)
-        return {way: stripe_counts(rows, self.plans.heights, *way) for way in ways}
-
-    @cached_property
-    def _way_of_words(self) -> Integers:
-        """The number of the way that each combination of words has: [words]."""
-        numbers = {way: number for number, way in enumerate(self.counts)}
-        return np.array([numbers[plan.halo == "roll", plan.buffering == "double"] for plan in self.plans.words])
+        return {way: stripe_counts(rows, self.plans.heights, *way) for way in self.plans.ways}
 
     def rows(self, of: Callable[[StripeCounts], Any]) -> Integers:
         """Return figures [words, H] or [words, ..., H] that depend on stripes."""
-        return np.array([of(counts) for counts in self.counts.values()])[self._way_of_words]
+        return self.plans.of_words({way: of(counts) for way, counts in self.counts.items()})
 
     def times(self, of: Callable[[StripeCounts], Any]) -> Integers:
         """Return how often something happens in all images, as in `rows`."""

@@ -82,7 +82,7 @@ def rows_footprints(axes: NestAxes) -> tuple[PredictedCache, ...]:
     >>> [(cache.name, cache.bytes) for cache in rows_footprints(rows_of_plan(chain, plan))][:3]
     [('input_cache', 147456), ('filter1_cache', 73728), ('intermediate1', 81920)]
     """
-    planned, slots, (plan,) = axes.one, _slots(axes), axes.plans.words
+    planned, doubled, (plan,) = axes.one, rows_doubled(axes), axes.plans.words
     is_resident = plan.filters == "resident"
     caches = [cache for tensor in range(len(axes.convs) + 1) for cache in caches_of(planned, tensor, is_resident)]
     scratch = [cache for index in axes.convs for cache in scratch_of(planned, index)]
@@ -94,7 +94,7 @@ def rows_footprints(axes: NestAxes) -> tuple[PredictedCache, ...]:
         if cache.role in (*OF_STRIPES, KEPT):
             shape[0] = int(_rows(axes, cache.role, cache.number).item())
         parts = [axes.threads] if axes.threads > 1 and not (is_resident and cache.role in OF_FILTERS) else []
-        parts += [2] if slots.get(cache.name, np.ones(1)).item() > 1 else []
+        parts += [2] if cache.name in doubled else []
         found.append(replace(cache, shape=(*parts, first, *shape), copies=_copies(axes, cache.role).item()))
     return tuple(found)
 
@@ -133,13 +133,13 @@ def rows_allocations(axes: NestAxes) -> Iterator[PredictedAllocation]:
 
 def footprint_bytes(axes: NestAxes, granule_bytes: int) -> Integers:
     """Compute the bytes of all memories; what one holds is rounded up to whole granules."""
-    every, slots, memories = list(_caches(axes)), _slots(axes), _turns(axes)
+    every, two_slots, memories = list(_caches(axes)), _two_slots(axes), _turns(axes)
     kind = _kind(axes, every)
     total, largest = np.zeros(1, kind), dict[tuple[int, str], Integers]()
     for tensor, caches in every:
         cache = next(each for each, _ in caches if each)
         name, copies = _name(cache.role, tensor), _copies(axes, cache.role)
-        held = _held_bytes(axes, tensor, caches, kind) * slots.get(name, 1) * axes.plans.counts(cache)
+        held = _held_bytes(axes, tensor, caches, kind) * (1 + two_slots.get(name, 0)) * axes.plans.counts(cache)
         held = copies * ceil_divide(held, granule_bytes) * granule_bytes
         if name not in memories:
             total = total + held
@@ -222,27 +222,18 @@ def _turns(axes: NestAxes) -> dict[str, Integers]:
     }
 
 
-def _slots(axes: NestAxes) -> dict[str, Integers]:
-    """Return the slots of each cache: 2 if it is copied to or from more than once while something computes."""
-    double, per_tile = axes.plans.flags("buffering", "double"), axes.plans.flags("filters", "per_tile")
-    # Whether a copy is repeated: loops around it multiply, so it is where any of them has more than one trip.
-    again = np.full((1, 1, 1), axes.one.extents[-1].batch > 1)
-    repeats: dict[str, Integers] = {}
-    for index in reversed(axes.convs):
-        is_last = index == axes.convs[-1]
-        if is_last:
-            again = again | (axes.rows(lambda counts: counts.most_stripes + counts.run_in)[..., None] > 1)
-        tiles = again | (axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) > 1)
-        repeats |= {OUTPUT_CACHE: tiles} if is_last else {}
-        repeats |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), tiles & per_tile)
-        again = again | (axes.again > 1) if is_last else again
-    repeats[INPUT_CACHE] = again & ~axes.rows(lambda counts: counts.streams)[..., None]
-    return {name: np.where(double & each, 2, 1) for name, each in repeats.items()}
+def _two_slots(axes: NestAxes) -> dict[str, Integers]:
+    """Return whether each cache has two slots (`Plans.two_slots`)."""
+    trips = axes.rows(lambda counts: counts.most_stripes + counts.run_in)[..., None]
+    before: list[Any] = [False] * (len(axes.convs) - 1)  # a stripe of an intermediate is made in one step
+    tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
+    again, rings = (trips > 1) | (axes.again > 1), axes.rows(lambda counts: counts.streams)[..., None]
+    return axes.plans.two_slots(axes.one.extents[-1].batch > 1, [*before, trips > 1], [*before, again], tiles, rings)
 
 
 def rows_doubled(axes: NestAxes) -> frozenset[str]:
     """Return the names of the caches of one plan that have two slots."""
-    return frozenset(name for name, slots in _slots(axes).items() if slots.item() > 1)
+    return frozenset(name for name, two in _two_slots(axes).items() if two.item())
 
 
 def rows_in_flight(axes: NestAxes) -> int:

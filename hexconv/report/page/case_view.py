@@ -146,7 +146,7 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     if planned.nest == "rows":
         stored = _in_rows(*planned.axes.counts.values())
     else:
-        stored = _in_blocks(planned.blocks.stripes_of(plan))
+        stored = _in_blocks(*planned.blocks.stripes.values())
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
