@@ -33,7 +33,7 @@ CODES = 256
 VECTOR_BYTES = 128
 HEADER_BYTES = 128
 """Of a form whose arrays begin at a vector."""
-TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS = range(1, 12)
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS = range(1, 13)
 """The numbers of `enum hexconv_form`."""
 FREE = 1 << 60
 """More than any sum of products."""
@@ -455,6 +455,41 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     return np.array(numbers, np.int32).tobytes() + np.int64(constant).tobytes() + thresholds.astype(np.int32).tobytes()
 
 
+MOST_ELEMENTS = 128
+"""Of a window: so many codes add up to 15 bits."""
+
+
+def _average_pool(step: Operation, _: Constants) -> bytes | None:
+    """For each number of elements that a window may have, how a sum of codes becomes the mean's code."""
+    [source], result, window = step.sources, step.result, step.told(Window)
+    if not is_codes(source) or not is_codes(result) or prod(window.kernel) > MOST_ELEMENTS:
+        return None
+    counts = {one * other for one, other in product(*(range(1, size + 1) for size in window.kernel))}
+    means, ends = b"", set[tuple[int, int]]()
+    for count in sorted(counts, reverse=True):
+        sums = np.arange(count * (CODES - 1) + 1, dtype=np.int64)
+        total = sums - count * _zero(source)
+        codes = _numbers(stored_as(mean_of(total, source, count), result), result)
+        slope = float(np.float32(source.scale)) / float(np.float32(result.scale)) / count
+        reach = slope * sums[-1] + _zero(source) * slope * count + 2 * CODES
+        shift = min(30 - frexp(reach)[1], 30 - frexp(slope)[1])
+        if shift < 10:
+            return None
+        multiplier = round(slope * 2**shift)
+        more = (_zero(result) + 0.5 + 2**-8) * 2**shift
+        constant = int(more) - count * _zero(source) * multiplier
+        guessed = np.clip((sums * multiplier + constant) >> shift, codes.min(), codes.max())
+        if np.any((guessed != codes) & (guessed != codes + 1)):
+            return None
+        thresholds = np.searchsorted(codes, np.arange(CODES)).astype(np.uint16)
+        ends.add((int(codes.min()), int(codes.max())))
+        low, high = (_laid(each).tobytes() for each in (thresholds & 0xFF, thresholds >> 8))
+        means += _header(count, multiplier, constant, shift) + low + high
+    if len(ends) > 1:
+        return None
+    return _header(MEANS, turned_bit(source), turned_bit(result), *ends.pop(), len(counts)) + means
+
+
 MOST_INPUTS, MOST_OUTPUTS, OUTPUTS_AT_ONCE, BLOCK = 8192, 4096, 128, 32
 """Of products: what HVX keeps of a pixel at most; outputs that are made together, and whose sums fill a vector."""
 BEYOND = 600
@@ -568,6 +603,7 @@ MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
     "view": _view,
     "concat": _concat,
     "max_pool": _max_pool,
+    "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,
 }
 """By the name of an operator, the function that makes its integer form."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -229,6 +230,7 @@ KINDS = (
     of_gates,
     of_constants,
     pool("max_pool"),
+    pool("average_pool"),
     of_images,
     quantised,
     dequantised,
@@ -237,6 +239,7 @@ KINDS = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # of windows in the padding alone
 @RUN
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 1, 3]))
 def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:

@@ -548,6 +548,97 @@ static int global_average_pool(void *user, Tensor source, Tensor result) {
     return 0;
 }
 
+/* Means under windows: rows of a result. */
+struct means {
+    Tensor source, result;
+    const struct hexconv_window *window;
+    const struct hexconv_means *form;
+};
+
+struct mean_of {
+    V multiplier, constant, least, most, sign;
+    struct looked_up low, high;
+    int shift;
+};
+
+static struct mean_of mean_of_elements(const struct hexconv_means *form, int elements) {
+    const struct hexconv_mean_of *mean = form->means;
+    while (mean->elements != elements) mean++;
+    return (struct mean_of){Q6_V_vsplat_R(mean->multiplier), Q6_V_vsplat_R(mean->constant), bytes(form->least), bytes(form->most), bytes(form->sign),
+                            table_of(mean->low), table_of(mean->high), mean->shift};
+}
+
+ALWAYS V about(const struct mean_of *by, V sums) { /* of 64 halves */
+    const V even = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyie_VwVuh(by->multiplier, sums), by->constant);
+    const V odd = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyio_VwVh(by->multiplier, sums), by->constant);
+    return Q6_Vuh_vasr_VwVwR_sat(Q6_Vw_vasr_VwR(odd, by->shift), Q6_Vw_vasr_VwR(even, by->shift), 0);
+}
+
+ALWAYS V mean_code(const struct mean_of *by, W sums) {
+    const V guessed = Q6_Vub_vasr_VuhVuhR_sat(about(by, Q6_V_hi_W(sums)), about(by, Q6_V_lo_W(sums)), 0);
+    const V code = Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(guessed, by->least), by->most);
+    const W least = Q6_Wb_vshuffoe_VbVb(look(by->high, code), look(by->low, code)); /* of even and of odd lanes */
+    const V one = halves(1), zero = Q6_V_vzero();
+    const V even = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuhVuh(Q6_V_lo_W(least), Q6_V_lo_W(sums)), one, zero);
+    const V odd = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuhVuh(Q6_V_hi_W(least), Q6_V_hi_W(sums)), one, zero);
+    return Q6_V_vxor_VV(Q6_Vb_vsub_VbVb(code, Q6_Vb_vshuffe_VbVb(odd, even)), by->sign);
+}
+
+ALWAYS int counted(int first, int count, int taps, int dilation, int size, int padding) { /* taps in the source and its padding */
+    int found = count;
+    if (padding < 0) return found;
+    found = 0;
+    for (int tap = 0; tap < taps; tap++) found += first + tap * dilation < size + padding;
+    return found;
+}
+
+static void means_part(const void *given, size_t first, size_t end) {
+    const struct means *const work = given;
+    const Tensor source = work->source, result = work->result;
+    const struct hexconv_window *const window = work->window;
+    const size_t channels = (size_t)source->c, pitch = (size_t)source->w * channels, wide = least_of(channels, VECTOR);
+    const uint8_t *const stop = (const uint8_t *)result->data + end * (size_t)result->w * channels;
+    const struct span of = span_of(source);
+    const V flip = bytes(work->form->flip);
+    struct mean_of by = mean_of_elements(work->form, work->form->means[0].elements);
+    int elements = work->form->means[0].elements;
+    for (size_t unit = first; unit < end; unit++) {
+        const int n = (int)(unit / (size_t)result->h), y = (int)(unit % (size_t)result->h);
+        const struct under rows = under(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
+        const int row_count = counted(y * window->row_stride - window->top, rows.count, window->rows, window->row_dilation, source->h, window->counts_padding ? window->bottom : -1);
+        uint8_t *to = (uint8_t *)result->data + hexconv_offset(result, n, y, 0, 0);
+        for (int x = 0; x < result->w; x++, to += channels) {
+            const struct under columns = under(x, window->columns, window->column_stride, window->column_dilation, window->left, source->w);
+            const int count = row_count * counted(x * window->column_stride - window->left, columns.count, window->columns, window->column_dilation, source->w,
+                                                  window->counts_padding ? window->right : -1);
+            if (count != elements) by = mean_of_elements(work->form, elements = count);
+            const uint8_t *const pixel = (const uint8_t *)source->data + hexconv_offset(source, n, rows.first, columns.first, 0);
+            for (size_t c = 0; c < channels; c += VECTOR) {
+                const size_t at = least_of(c, channels - wide);
+                W sums = Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero());
+                for (int row = 0; row < rows.count; row++)
+                    for (int column = 0; column < columns.count; column++) {
+                        const uint8_t *const from = pixel + at + (size_t)(row * window->row_dilation) * pitch + (size_t)(column * window->column_dilation) * channels;
+                        const V codes = Q6_V_vxor_VV(load_some(of, from, wide), flip);
+                        sums = Q6_Wuh_vadd_WuhWuh_sat(sums, Q6_Wuh_vzxt_Vub(codes));
+                    }
+                /* padding that counts stands for 0 */
+                const V zeros = halves((count - rows.count * columns.count) * (source->zero_point + (source->dtype == HEXCONV_INT8 ? 128 : 0)));
+                sums = Q6_Wuh_vadd_WuhWuh_sat(sums, Q6_W_vcombine_VV(zeros, zeros));
+                if (wide == VECTOR) put(to + at, mean_code(&by, sums));
+                else put_on(to, mean_code(&by, sums), wide, stop);
+            }
+        }
+    }
+}
+
+static int average_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
+    if (form_of(result) != HEXCONV_MEANS || !lies_in_nhwc(source) || !lies_in_nhwc(result) || !has_all(source, window, result))
+        return hexconv_plain_operators().average_pool(NULL, source, window, result);
+    const struct means work = {source, result, window, result->integers};
+    return in_parts(user, means_part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, 8));
+}
+
 /* Floats as codes: a mantissa times the reciprocal of the scale, in fixed point. What lies so near the middle between two codes
  * that float32 may round it otherwise is computed again in plain C. */
 struct quantised {
@@ -1068,6 +1159,6 @@ struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *wor
     operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
     operators.matmul = matmul, operators.conv_transpose = conv_transpose;
     operators.map = map, operators.view = view, operators.concat = concat;
-    operators.max_pool = max_pool, operators.global_average_pool = global_average_pool;
+    operators.max_pool = max_pool, operators.average_pool = average_pool, operators.global_average_pool = global_average_pool;
     return operators;
 }

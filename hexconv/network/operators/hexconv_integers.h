@@ -19,7 +19,8 @@ enum hexconv_form {
     HEXCONV_MEAN,      /* sums of codes, by the least sum that gives each code */
     HEXCONV_VIEW,      /* bytes in another order */
     HEXCONV_JOINED,    /* bytes of several tensors side by side */
-    HEXCONV_PRODUCTS   /* sums of products with weights, scaled for each output */
+    HEXCONV_PRODUCTS,  /* sums of products with weights, scaled for each output */
+    HEXCONV_MEANS      /* sums of codes under windows, by the least sum that gives each code */
 };
 
 enum { HEXCONV_PLANES = 10 }; /* bytes of a number: three of the multiplier, two and two and two of what is added, and the flips */
@@ -91,6 +92,16 @@ struct hexconv_mean {
     int32_t form, shift, flip, sign, multiplier, padding;
     int64_t constant;
     int32_t thresholds[257];
+};
+
+/* The same of windows, for each number of elements that one may have: (sum * multiplier + constant) >> shift, within least and most, is
+ * the code or one more, which it is where the sum is less than the threshold of that code. */
+struct hexconv_means {
+    int32_t form, flip, sign, least, most, count, padding[26];
+    struct hexconv_mean_of {
+        int32_t elements, multiplier, constant, shift, padding[28];
+        uint8_t low[256], high[256]; /* bytes of thresholds, each in the order of a table */
+    } means[];
 };
 
 #endif
