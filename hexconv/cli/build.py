@@ -21,6 +21,7 @@ def build_(
     objective: Objective | None = None,
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     threads: Count | None = None,
+    stubs: Annotated[bool, Parameter(negative=())] = False,
     seed: Seed = 0,
     json: bool = False,
 ) -> int:
@@ -46,6 +47,8 @@ def build_(
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
             this machine.
+        stubs: for a model, leave what hexconv has no operator or no plan for to functions in C, whose signatures are
+            written, for you to fill in.
         seed: start the random generator here.
         json: print what was built as JSON.
     """
@@ -60,7 +63,7 @@ def build_(
     check_folder("--output", output)
     given = Given(None, weights, image, random)
     code = Code.of(target, isa)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs)
     if any(path.suffix == ENDING for path in cases):
         return build_model(cases, given, asked, output, json)
     check_cases(asked)

@@ -11,7 +11,7 @@ from hexconv.cli.run_cases import Given
 from hexconv.cli.wanted_model import Code, ModelOptions
 from hexconv.errors import InputError
 from hexconv.network import BuiltNetwork, build_network
-from hexconv.network.texts import MANIFEST
+from hexconv.network.texts import MANIFEST, other_kinds
 from hexconv.report.words import counted
 from hexconv.run.given import given
 from hexconv.run.tensors import Tensors, random_tensors
@@ -67,13 +67,14 @@ def check_cases(asked: ModelOptions) -> None:
     """Refuse options that are for models if case files were given.
 
     Raises:
-        InputError: `--vtcm`, `--objective`, `--shape` or `--threads` was given.
+        InputError: `--vtcm`, `--objective`, `--shape`, `--threads` or `--stubs` was given.
     """
     for option, value in (
         ("--vtcm", asked.vtcm),
         ("--objective", asked.objective),
         ("--shape", " ".join(asked.shapes)),
         ("--threads", asked.threads),
+        ("--stubs", " " if asked.stubs else ""),
     ):
         if value:
             what = f"{option} {value} is for a model (MODEL.onnx), and case files were given"
@@ -110,7 +111,9 @@ def _lines(built: BuiltNetwork) -> list[str]:
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     sizes = {"weights": built.weights_bytes, "VTCM": built.vtcm_bytes, "scratch": built.scratch_bytes}
     taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
+    left = [f"to be written in network_others.c: {kind.function} ({len(kind.numbers)})" for kind in other_kinds(built)]
     return [
+        *left,
         f"network.c: {built.name}_init, {built.name}_run; {taken}",
         f"{counted(len(built.chains), 'call')} of chains; {len(between)} of operators, which move {size_text(moved)}",
         f"tensors between them take {size_text(built.arena_bytes)}; the fullest step needs "

@@ -76,6 +76,7 @@ class ModelOptions:
         threads: how many threads each chain is to have; None for the usual number.
         shapes: the sizes of inputs that the model leaves open, as texts.
         seed: the seed of the inputs that are drawn.
+        stubs: whether what is missing is left to functions that the caller writes.
     """
 
     code: Code
@@ -84,6 +85,7 @@ class ModelOptions:
     threads: int | None = None
     shapes: Sequence[str] = ()
     seed: int = 0
+    stubs: bool = False
 
     def wanted(self, command: str, inputs: Path | None = None) -> Wanted:
         """Return what a network is wanted for.
@@ -107,4 +109,5 @@ class ModelOptions:
             given=inputs,
             seed=self.seed,
             threads=self.threads or 1,
+            stubs=self.stubs,
         )

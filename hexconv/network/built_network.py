@@ -6,13 +6,14 @@ from pathlib import Path
 
 from hexconv.build.built_chain import archived, c_files, platform_files
 from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefile
+from hexconv.errors import Unsupported
 from hexconv.model import import_model
 from hexconv.model.onnx_file import Shapes
 from hexconv.network.answer import answer
 from hexconv.network.compiled import Compiled, operators_object
 from hexconv.network.planned_model import plan, question_of
 from hexconv.network.program_steps import Program
-from hexconv.network.texts import PACKAGE, WEIGHTS, BuiltNetwork, ports_of, steps_of, texts_of
+from hexconv.network.texts import PACKAGE, WEIGHTS, BuiltNetwork, others_of, ports_of, steps_of, texts_of
 from hexconv.run.given import drawn_inputs
 from hexconv.run.tensors import Array
 from hexconv.search import Question
@@ -38,6 +39,7 @@ class Wanted:
         given: a file with the inputs of the example; without one they are drawn.
         seed: the seed of the inputs that are drawn.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
+        stubs: whether what hexconv has no operator or no plan for is left to functions that the caller writes.
     """
 
     vtcm_bytes: int
@@ -48,6 +50,7 @@ class Wanted:
     given: Path | None = None
     seed: int = 0
     threads: int = 1
+    stubs: bool = False
 
     @property
     def question(self) -> Question:
@@ -62,7 +65,12 @@ def read_network(path: Path, wanted: Wanted) -> Program:
         InputError: the model can't be used, or it leaves a size open.
         Unsupported: there is no operator for a node between chains, or no plan serves a chain.
     """
-    return plan(import_model(path, wanted.shapes), wanted.question).program
+    planned = plan(import_model(path, wanted.shapes), wanted.question)
+    if not wanted.stubs:
+        return planned.program
+    if planned.open_program.lost:
+        raise Unsupported(f"{path.name}: {'; '.join(planned.open_program.lost)}")
+    return planned.open_program
 
 
 def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
@@ -92,7 +100,7 @@ def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]
     """
     forms = {port.name: (port.shape, port.operand.dtype) for port in program.inputs}
     inputs = drawn_inputs(forms, path.name, wanted.given, wanted.seed)
-    return {**inputs, **answer(program, inputs)}
+    return {**inputs, **({} if program.others else answer(program, inputs))}
 
 
 def compiled_network(path: Path, program: Program, wanted: Wanted, workers: int | None = None) -> Compiled:
@@ -108,7 +116,7 @@ def write_compiled(
     Args:
         path: the `.onnx` file.
         compiled: the network.
-        tensors: the inputs and outputs of the example.
+        tensors: the inputs of the example, and the outputs that are known.
         folder: where to write.
         wanted: what to build it for.
 
@@ -124,7 +132,8 @@ def write_compiled(
         objects["hexconv_hvx.o"] = operators_object(wanted.isa)
     contents[ARCHIVE] = archived(objects)
     contents[WEIGHTS] = compiled.weights.content
-    contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}
+    known = [port for port in built.ports if port.tensor in tensors]
+    contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in known}
     write_folder(folder, contents)
     return built
 
@@ -148,6 +157,7 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         },
         steps=steps_of(compiled.program),
         operators=compiled.program.operators,
+        others=others_of(compiled.program),
         weights_bytes=len(compiled.weights.content),
         vtcm_bytes=compiled.vtcm_bytes,
         arena_bytes=compiled.arena.bytes,

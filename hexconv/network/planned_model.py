@@ -83,7 +83,8 @@ class PlannedModel:
         found = self.open_program
         if found.others or found.lost:
             told = dict.fromkeys((*found.lost, *said_of(found.others)))
-            raise Unsupported(f"{self.imported.network.model}: {'; '.join(told)}")
+            cure = "" if found.lost else "; --stubs leaves them to functions that you write"
+            raise Unsupported(f"{self.imported.network.model}: {'; '.join(told)}{cure}")
         return found
 
     def leaving(self, reasons: Mapping[str, str]) -> "PlannedModel":

@@ -16,7 +16,7 @@ import numpy as np
 from hexconv.errors import InputError
 from hexconv.model.affine import Clamp, clamp_of
 from hexconv.model.chains import Run
-from hexconv.model.graph import Graph, Node, passes
+from hexconv.model.graph import Graph, Node, open_sizes, passes
 from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
 from hexconv.network.program_steps import (
@@ -305,7 +305,7 @@ class Reading(Held):
             return True
         cure = "; give the model floats or int16, and keep uint16 between its QuantizeLinear and DequantizeLinear"
         why = f"{name} is {found.dtype or 'unknown'}, which C doesn't get{cure if found.dtype == UINT16 else ''}"
-        self.lost.setdefault(name, why if found.dtype not in COMPUTED else f"{name} has open sizes")
+        self.lost.setdefault(name, why if found.dtype not in COMPUTED else open_sizes(self.graph, name))
         return False
 
     def result(self, tensor: str, clamp: Clamp = ANY) -> Operand:

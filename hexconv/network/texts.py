@@ -78,6 +78,31 @@ class StepFacts:
 
 
 @dataclass(frozen=True)
+class OtherFacts:
+    """One step that hexconv has no operator for.
+
+    Attributes:
+        number: its number in calls of the callback `other`.
+        op: its ONNX operator, or `chain`.
+        node: the name of its node in the model; for a chain, of the case.
+        output: which of the node's outputs it writes.
+        told: its attributes, in words.
+        reason: why no operator computes it; empty where there is none of its kind.
+        sources: dtype and shape, NHWC, of what it reads, in words.
+        result: the same of what it writes.
+    """
+
+    number: int
+    op: str
+    node: str
+    output: int
+    told: str
+    reason: str
+    sources: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True)
 class BuiltNetwork:
     """The facts about a built network.
 
@@ -91,6 +116,7 @@ class BuiltNetwork:
         kernels: for each of its chains, by the name of its case, the kernel of each conv, and why.
         steps: its steps, in order.
         operators: the names of the operator callbacks that it needs.
+        others: the steps that hexconv has no operator for, which the callback `other` has to compute.
         weights_bytes: the size of the file of weights.
         vtcm_bytes: the VTCM of the chain that takes the most.
         arena_bytes: the size of the arena, which holds all tensors between steps.
@@ -110,6 +136,7 @@ class BuiltNetwork:
     kernels: Mapping[str, tuple[KernelChoice, ...]]
     steps: tuple[StepFacts, ...]
     operators: tuple[str, ...]
+    others: tuple[OtherFacts, ...]
     weights_bytes: int
     vtcm_bytes: int
     arena_bytes: int
@@ -139,6 +166,56 @@ def steps_of(program: Program) -> tuple[StepFacts, ...]:
     return tuple(
         StepFacts("chain" if isinstance(step, Call) else step.operator, step.node, *moved_bytes(step))
         for step in program.steps
+    )
+
+
+def others_of(program: Program) -> tuple[OtherFacts, ...]:
+    """Return the facts about all steps that are left to the caller."""
+    return tuple(_other(step, step.told(Other)) for step in program.others)
+
+
+def _other(step: Operation, how: Other) -> OtherFacts:
+    reads = tuple(map(_shaped, step.sources))
+    return OtherFacts(how.number, how.op, step.node, how.output, how.told, how.reason, reads, _shaped(step.result))
+
+
+def _shaped(operand: Operand) -> str:
+    meaning = "" if operand.scale == 1.0 and not operand.zero_point else f" ({operand.scale:.6g}, {operand.zero_point})"
+    return f"{operand.dtype} {'x'.join(map(str, operand.extents))}{meaning}"
+
+
+@dataclass(frozen=True)
+class OtherKind:
+    """A kind of step that hexconv has no operator for, as a function to be written.
+
+    Attributes:
+        function: its name in C.
+        numbers: the numbers of its steps.
+        lines: comments that say which steps these are.
+    """
+
+    function: str
+    numbers: tuple[int, ...]
+    lines: tuple[Code, ...]
+
+
+def other_kinds(built: BuiltNetwork) -> tuple[OtherKind, ...]:
+    """Return the functions that have to be written for a network."""
+    kinds: dict[str, list[OtherFacts]] = {}
+    for other in built.others:
+        kinds.setdefault(other.op, []).append(other)
+    names = apart(f"{built.name}_{identifier(op.rpartition('.')[2], 'other')}" for op in kinds)
+    return tuple(
+        OtherKind(name, tuple(each.number for each in steps), tuple(map(_comment, steps)))
+        for name, steps in zip(names, kinds.values(), strict=True)
+    )
+
+
+def _comment(other: OtherFacts) -> Code:
+    told = f", {other.told}" if other.told else ""
+    reads = ", ".join(other.sources) or "nothing that C gets"
+    return Code.comment(
+        f"{other.number}: {other.op} {other.node}, output {other.output}: {reads} to {other.result}{told}"
     )
 
 
@@ -274,6 +351,8 @@ def c_float(value: float) -> Code:
 PACKAGE = "hexconv.network"
 MANIFEST = "network.json"
 WEIGHTS = "network.weights.bin"
+OTHERS = ("network_others.h", "network_others.c")
+"""The files that are to be written by who takes the network to a device."""
 SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
 """The C files that make a network, beside those of its chains and of its platform."""
 
@@ -294,8 +373,9 @@ def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
         "hexagon": built.target == "hexagon",
         "machine": f"Hexagon {built.isa}" if built.target == "hexagon" else "this machine",
         "never_run": NEVER_RUN,
+        "kinds": other_kinds(built),
     }
-    files = ("network.c", "network.h", "network_example.c", *SHARED)
+    files = ("network.c", "network.h", "network_example.c", *SHARED, *(OTHERS if built.others else ()))
     texts = {file: rendered(file, words, PACKAGE) for file in files}
     texts[MANIFEST] = json.dumps(asdict(built), indent=2)
     return texts | {f"{chain.built.name}.h": chain.header for chain in compiled.chains}

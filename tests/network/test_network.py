@@ -17,14 +17,17 @@ from onnx import TensorProto, helper
 
 import hexconv
 from hexconv.build.called_library import aligned_bytes, call, pointer
+from hexconv.build.library import ARCHIVE
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError, Unsupported
 from hexconv.network import BuiltNetwork, Wanted, build_network
 from hexconv.network.built_network import read_network
-from hexconv.network.called_network import network_object, simulated_network
+from hexconv.network.called_network import network_object, ready, simulated_network
 from hexconv.network.compiled import arena_of, lives_of
+from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.toolchain import zig
 from tests.build.test_build import (
     COPY_START,
     COPY_WAIT,
@@ -281,6 +284,51 @@ def test_what_there_is_no_operator_for_is_told_in_a_line(tmp_path: Path) -> None
         Unsupported, match=r"no operator computes GlobalLpPool \(1, such as .*\); there are operators for A"
     ):
         read_network(path, Wanted(MIB, "llvm"))
+
+
+def test_two_libraries_and_two_contexts_of_one_share_a_process(
+    on_host: tuple[Path, BuiltNetwork], tmp_path: Path
+) -> None:
+    """Both in one shared library, with one copy of the operators and the platform; calls of all contexts alternate."""
+    net, output = residual(seed=5)
+    path = saved(net, [output], tmp_path / "other.onnx")
+    other = build_network(path, tmp_path / "other", Wanted(MIB, "llvm"))
+    folders = {"small": on_host, "other": (tmp_path / "other", other)}
+    objects = []
+    for name, (folder, _) in folders.items():
+        objects.append(str(tmp_path / f"{name}.o"))
+        zig("cc", "-c", "-fPIC", "-fno-sanitize=all", f"-I{folder}", str(folder / "network.c"), "-o", objects[-1])
+    common = [str(on_host[0] / file) for file in (*SOURCES, "hexconv_posix.c") if file != "network.c"]
+    archives = [str(folder / ARCHIVE) for folder, _ in folders.values()]
+    linked = ("-fno-sanitize=all", *objects, *common, *archives)
+    zig("cc", "-shared", "-fPIC", "-O1", *linked, "-o", str(tmp_path / "both.so"))
+    library = ctypes.CDLL(str(tmp_path / "both.so"))
+    networks = [
+        (ready(folder, json.loads((folder / MANIFEST).read_text()), library), folder, built)
+        for name in ("small", "other", "small")
+        for folder, built in [folders[name]]
+    ]
+    for network, folder, built in [*networks, *reversed(networks)]:
+        [found] = network(tensor_of(folder, built, "input"))
+        assert np.array_equal(found, tensor_of(folder, built, "output"))
+
+
+def test_what_hexconv_does_not_compute_is_left_to_functions_that_are_written_down(tmp_path: Path) -> None:
+    net, output = residual()
+    path = saved(net, [net.node("Add", [net.node("Erf", [output]), output])], tmp_path / "net.onnx")
+    with pytest.raises(Unsupported, match="--stubs leaves them to functions that you write"):
+        build_network(path, tmp_path / "out", Wanted(MIB, "llvm"))
+    built = build_network(path, tmp_path / "out", Wanted(MIB, "llvm", stubs=True))
+    assert [(other.op, other.number, other.result) for other in built.others] == [("Erf", 0, "float32 1x1x1x12")]
+    with pytest.raises(AssertionError, match=f"net: error {OPERATOR_FAILED} of enum"):
+        made(tmp_path / "out", ZIG)
+    file = tmp_path / "out" / "network_others.c"
+    text = file.read_text()
+    assert "int net_Erf(" in text
+    copied = "((float *)result->data)[i] = ((const float *)sources->data)[i];"
+    filled = f"for (int i = 0; i < result->c; i++) {copied}\n    return 0;"
+    file.write_text(text.replace("return 1; /* not written yet */", filled))
+    assert made(tmp_path / "out", ZIG).startswith("net: ran;")
 
 
 def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

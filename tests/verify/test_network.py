@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from hexconv.build.built_chain import c_files
 from hexconv.cli.app import exit_code
@@ -23,7 +24,7 @@ from tests.verify.networks import IMAGE, residual
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
 Verify = Callable[..., dict[str, Any]]
-CONVS = 4
+CONVS, CLASSES = 4, 12
 """Of `residual`: in three chains, since Add stands between."""
 
 
@@ -128,6 +129,14 @@ def test_nothing_that_could_be_compared_is_an_exit_code_of_its_own(verify: Verif
     assert said["steps"][0]["reason"] == "no operator computes Hardmax"
 
 
+def test_a_batch_of_images_holds(verify: Verify) -> None:
+    net, output = residual()
+    net.inputs = [helper.make_tensor_value_info("image", TensorProto.FLOAT, (2, *IMAGE[1:]))]
+    said = verify(net.model(output), "--target", "llvm")
+    assert_whole(said)
+    assert said["outputs"][0]["values"] == 2 * CLASSES
+
+
 def test_what_has_no_operator_is_onnx_runtimes_in_the_run_and_all_else_is_compared(verify: Verify) -> None:
     net, output = residual()
     said = verify(net.model(net.node("Add", [net.node("Hardmax", [output]), output])), "--target", "llvm")
@@ -168,8 +177,8 @@ def test_a_network_on_four_threads_is_judged_as_it_is_built(verify: Verify) -> N
     said = verify(net.model(output), "--vtcm", "1MiB", "--threads", "4", "--objective", "latency")
     assert_whole(said)
     assert 0 < said["critical_packets"] < said["packets"]
-    hooks = sum(step["packets"] for step in said["steps"]) - said["packets"]
-    assert abs(hooks) <= 8 * len(said["steps"])
+    apart = sum(step["packets"] for step in said["steps"]) - said["packets"]
+    assert abs(apart) <= 8 * len(said["steps"])  # what calls the hooks behind steps, and what ends the call
 
 
 def test_real_inputs_are_compared_one_by_one(verify: Verify, tmp_path: Path) -> None:
