@@ -290,10 +290,9 @@ class ChannelForm(VectorForm):
 
     def tile_parts(self, blocks: int) -> Parts:
         """Count the parts of a row of tiles: whole ones, and one of the pixels that are left."""
-        parts, pixels = Parts(), tile_pixels(blocks)
-        whole, rest = divmod(self.conv.columns, pixels)
-        parts.add(self._tile(blocks, pixels), whole)
-        parts.add(self._tile(blocks, rest) if rest else {})
+        parts = Parts()
+        for pixels, times in self.row_tiles(blocks):
+            parts.add(self._tile(blocks, pixels), times)
         return parts
 
     def _tile(self, blocks: int, pixels: int) -> Parts:

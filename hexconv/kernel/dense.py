@@ -42,8 +42,6 @@ from hexconv.kernel.tiles import (
     tile_blocks,
 )
 from hexconv.layout import Layout
-from hexconv.spec import Conv2d
-from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import filter_cache, numbered, source_cache
 from hexconv.spec.vectors import Array
 
@@ -52,141 +50,6 @@ MOST_WINDOW = 257
 MOST_SUMS = 16
 """The sums that a tile keeps in registers."""
 HALFWORD_BYTES = 2
-
-
-@dataclass(frozen=True)
-class DenseRows:
-    """One conv that multiplies windows of dense rows.
-
-    Attributes:
-        conv: the conv.
-        first: the column of the first output, in stored columns.
-        columns: the columns of a row of outputs.
-        planes: the words under a row of a window, and the source.
-    """
-
-    conv: Conv2d
-    first: int
-    columns: int
-    planes: PixelPlanes
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of 32 output channels."""
-        return ceil(self.conv.out_channels / CHANNEL_BLOCK)
-
-    @property
-    def apart(self) -> int:
-        """Bytes from a window to the next one."""
-        return self.conv.stride[1] * self.planes.channels
-
-    @property
-    def window_bytes(self) -> int:
-        """Bytes under a row of a window."""
-        return self.conv.kernel[1] * self.planes.channels
-
-    @property
-    def words(self) -> int:
-        """Words under a row of a window; the last one may hold bytes that the window doesn't."""
-        return ceil(self.window_bytes / WORD_CHANNELS)
-
-    @property
-    def steps(self) -> int:
-        """Words under a window."""
-        return self.planes.steps
-
-    @property
-    def copies(self) -> int:
-        """Copies of a row, so that each window begins at a doubleword of one of them."""
-        return PAIR_BYTES // gcd(PAIR_BYTES, self.apart)
-
-    @property
-    def copy_vectors(self) -> int:
-        """Vectors of a copy: windows of the first one reach as far as those of the others, and sums as far as both."""
-        words = ceil(self.words * WORD_CHANNELS / PAIR_BYTES) * PAIR_BYTES
-        return ceil(((self.columns - 1) * self.apart + words) / VECTOR_BYTES)
-
-    @property
-    def copy_bytes(self) -> int:
-        """Bytes from one copy of a row to the next one."""
-        return self.copy_vectors * VECTOR_BYTES
-
-    def left(self, copy: int) -> int:
-        """The byte of a row of the source at which a copy begins."""
-        return (self.first + copy) * self.apart
-
-    def copied(self, copy: int) -> int:
-        """Vectors of a copy that hold bytes of the row; those behind it are left as they are."""
-        there = self.planes.source.bytes - self.left(copy)
-        return min(self.copy_vectors, max(ceil(there / VECTOR_BYTES), 0))
-
-    @property
-    def copied_vectors(self) -> int:
-        """Vectors that a row of the source is copied in."""
-        return sum(self.copied(copy) for copy in range(self.copies))
-
-    @property
-    def rows(self) -> int:
-        """Rows of the source that are kept in copies: those of a window."""
-        return self.planes.rows
-
-    @property
-    def new_rows(self) -> int:
-        """Rows of the source that a row of outputs is the first to read, unless it is the first row of a step."""
-        return self.planes.new_rows
-
-    @property
-    def phases(self) -> int:
-        """Copies from which windows are summed: two where the first bytes of windows are odd and even by turns."""
-        return 1 + self.apart % HALFWORD_BYTES
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of bytes under a row of a window that are summed."""
-        return self.window_bytes // HALFWORD_BYTES
-
-    @property
-    def has_odd_byte(self) -> bool:
-        """Whether a window has a byte more than its pairs."""
-        return self.window_bytes % HALFWORD_BYTES == 1
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of all copies of a row."""
-        return self.copies * self.copy_bytes
-
-    @property
-    def halfwords_bytes(self) -> int:
-        """Bytes of the halfwords of one kind; windows are summed from halfwords past those of a copy, too."""
-        return self.copy_bytes + VECTOR_BYTES * ceil((self.pairs + 1) * HALFWORD_BYTES / VECTOR_BYTES)
-
-    @property
-    def corrections_byte(self) -> int:
-        """The byte behind all copies, and behind halfwords of pairs and of even bytes, where sums of windows begin."""
-        return self.rows * self.row_bytes + 2 * self.halfwords_bytes
-
-    def bytes(self, sums_windows: bool) -> int:
-        """Bytes of all copies and, where windows are summed, of halfwords and sums."""
-        sums = 2 * self.halfwords_bytes + self.phases * self.copy_bytes
-        return self.rows * self.row_bytes + sums * sums_windows
-
-    @property
-    def summed(self) -> int:
-        """Vectors that are loaded and stored to sum the windows of a row of outputs."""
-        halfwords = self.conv.kernel[0] + 1 + self.has_odd_byte
-        windows = self.pairs + self.has_odd_byte + 1
-        return self.phases * self.copy_vectors * (halfwords + windows)
-
-    @property
-    def laid(self) -> int:
-        """Vectors that are loaded and stored to copy a row of the source."""
-        return 2 * self.copied_vectors
-
-    def tiles(self, blocks: int) -> tuple[tuple[int, int], ...]:
-        """(pixels of a tile, how many of these a row has) for tiles of `blocks` blocks of channels."""
-        pixels = window_pixels(blocks)
-        whole, rest = divmod(self.columns, pixels)
-        return tuple((size, times) for size, times in ((pixels, whole), (rest, 1)) if size and times)
 
 
 def window_pixels(blocks: int) -> int:
@@ -220,16 +83,97 @@ class DenseForm(VectorForm):
         return "output channels"
 
     @cached_property
-    def row(self) -> DenseRows:
-        """How copies of rows lie, and how windows are multiplied and summed."""
-        conv = self.conv
-        lanes = lanes_between(conv.chain, conv.index, conv.plane, conv.makes.unit, conv.plan.k_split)
-        return DenseRows(lanes.conv, lanes.planes.left, lanes.columns, lanes.planes)
-
-    @property
     def planes(self) -> PixelPlanes:
         """The words under a row of a window, and the source."""
-        return self.row.planes
+        conv = self.conv
+        return lanes_between(conv.chain, conv.index, conv.plane, conv.makes.unit, conv.plan.k_split).planes
+
+    @property
+    def apart(self) -> int:
+        """Bytes from a window to the next one."""
+        return self.conv.spec.stride[1] * self.planes.channels
+
+    @property
+    def window_bytes(self) -> int:
+        """Bytes under a row of a window."""
+        return self.conv.spec.kernel[1] * self.planes.channels
+
+    @property
+    def words(self) -> int:
+        """Words under a row of a window; the last one may hold bytes that the window doesn't."""
+        return ceil(self.window_bytes / WORD_CHANNELS)
+
+    @property
+    def copies(self) -> int:
+        """Copies of a row, so that each window begins at a doubleword of one of them."""
+        return PAIR_BYTES // gcd(PAIR_BYTES, self.apart)
+
+    @property
+    def copy_vectors(self) -> int:
+        """Vectors of a copy: windows of the first one reach as far as those of the others, and sums as far as both."""
+        words = ceil(self.words * WORD_CHANNELS / PAIR_BYTES) * PAIR_BYTES
+        return ceil(((self.conv.columns - 1) * self.apart + words) / VECTOR_BYTES)
+
+    @property
+    def copy_bytes(self) -> int:
+        """Bytes from one copy of a row to the next one."""
+        return self.copy_vectors * VECTOR_BYTES
+
+    def left(self, copy: int) -> int:
+        """The byte of a row of the source at which a copy begins."""
+        return (self.planes.left + copy) * self.apart
+
+    def copied(self, copy: int) -> int:
+        """Vectors of a copy that hold bytes of the row; those behind it are left as they are."""
+        there = self.planes.source.bytes - self.left(copy)
+        return min(self.copy_vectors, max(ceil(there / VECTOR_BYTES), 0))
+
+    @property
+    def copied_vectors(self) -> int:
+        """Vectors that a row of the source is copied in."""
+        return sum(self.copied(copy) for copy in range(self.copies))
+
+    @property
+    def phases(self) -> int:
+        """Copies from which windows are summed: two where the first bytes of windows are odd and even by turns."""
+        return 1 + self.apart % HALFWORD_BYTES
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of bytes under a row of a window that are summed."""
+        return self.window_bytes // HALFWORD_BYTES
+
+    @property
+    def has_odd_byte(self) -> bool:
+        """Whether a window has a byte more than its pairs."""
+        return self.window_bytes % HALFWORD_BYTES == 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of all copies of a row."""
+        return self.copies * self.copy_bytes
+
+    @property
+    def halfwords_bytes(self) -> int:
+        """Bytes of the halfwords of one kind; windows are summed from halfwords past those of a copy, too."""
+        return self.copy_bytes + VECTOR_BYTES * ceil((self.pairs + 1) * HALFWORD_BYTES / VECTOR_BYTES)
+
+    @property
+    def corrections_byte(self) -> int:
+        """The byte behind all copies, and behind halfwords of pairs and of even bytes, where sums of windows begin."""
+        return self.planes.rows * self.row_bytes + 2 * self.halfwords_bytes
+
+    @property
+    def summed(self) -> int:
+        """Vectors that are loaded and stored to sum the windows of a row of outputs."""
+        halfwords = self.conv.spec.kernel[0] + 1 + self.has_odd_byte
+        windows = self.pairs + self.has_odd_byte + 1
+        return self.phases * self.copy_vectors * (halfwords + windows)
+
+    @property
+    def laid(self) -> int:
+        """Vectors that are loaded and stored to copy a row of the source."""
+        return 2 * self.copied_vectors
 
     @property
     def row_packets(self) -> float:
@@ -238,15 +182,15 @@ class DenseForm(VectorForm):
         Weights are taken to have a zero point, as int8 weights have. Taps have to lie side by side, and halfwords to
         hold the sums of windows.
         """
-        conv, dense = self.conv, self.row
-        window = conv.spec.kernel[0] * dense.window_bytes
+        conv, planes = self.conv, self.planes
+        window = conv.spec.kernel[0] * self.window_bytes
         blocks = makes_blocks(conv.makes.unit, conv.spec.out_channels, self.tile_blocks)
         if conv.spec.dilation[1] > 1 or window > MOST_WINDOW or not blocks:
             return inf
-        sums, tiles = dense.columns * dense.blocks, ceil(conv.out_blocks / self.tile_blocks)
-        moved = tiles * (dense.new_rows * dense.laid + dense.summed)
+        sums, tiles = conv.columns * conv.out_blocks, ceil(conv.out_blocks / self.tile_blocks)
+        moved = tiles * (planes.new_rows * self.laid + self.summed)
         ending = ending_instructions(conv.spec, conv.chain.dtype)
-        return sums * (dense.steps / PRODUCTS_OF_PACKET + ending) + moved
+        return sums * (planes.steps / PRODUCTS_OF_PACKET + ending) + moved
 
     @property
     def filter_layout(self) -> tuple[Layout, Packing]:
@@ -270,38 +214,40 @@ class DenseForm(VectorForm):
 
     def scratch(self) -> Iterator[Memory]:
         """Copies of a window's rows, halfwords and sums."""
-        yield Memory("planes", "planes", "uint8", self.row.bytes(self.sums_windows))
+        sums = 2 * self.halfwords_bytes + self.phases * self.copy_bytes
+        size = self.planes.rows * self.row_bytes + sums * self.sums_windows
+        yield Memory("planes", "planes", "uint8", size)
 
     def summed_weights(self, filter: Array) -> Array:
         """Sum all words, less the zero points of a window."""
-        window = self.conv.spec.kernel[0] * self.row.window_bytes
+        window = self.conv.spec.kernel[0] * self.window_bytes
         return summed_words(self.conv, filter) - window * self.conv.filter_zero
 
     @property
     def products(self) -> int:
         """For each pixel, block and word under a window; additions sum windows."""
-        return self.conv.columns * self.row.steps * self.conv.out_blocks
+        return self.conv.columns * self.planes.steps * self.conv.out_blocks
 
     def row_parts(self) -> Parts:
         """Count the parts of tiles, and of the copies that they read."""
-        dense, tiles = self.row, self.conv.tiles
-        summed = dense.summed if self.sums_windows else 0
-        parts = Parts(copied=tiles.total() * (dense.new_rows * dense.laid + summed))
+        planes, tiles = self.planes, self.conv.tiles
+        summed = self.summed if self.sums_windows else 0
+        parts = Parts(copied=tiles.total() * (planes.new_rows * self.laid + summed))
         for blocks, times in tiles.items():
-            for pixels, count in dense.tiles(blocks):
+            for pixels, count in self.row_tiles(blocks):
                 parts.add(self._tile(blocks, pixels), times * count)
         return parts
 
     def step_parts(self) -> Parts:
         """Count the rows that the first row of a step copies beside its own new ones."""
-        dense = self.row
-        return Parts(copied=self.conv.tiles.total() * (dense.rows - dense.new_rows) * dense.laid)
+        planes = self.planes
+        return Parts(copied=self.conv.tiles.total() * (planes.rows - planes.new_rows) * self.laid)
 
     def _tile(self, blocks: int, pixels: int) -> Parts:
         """Count the parts of a tile: sums of `blocks` channel blocks by `pixels` pixels."""
         conv, sums = self.conv, blocks * pixels
         parts = Parts(tile=1, run=conv.spec.kernel[0], sum=sums)
-        parts["of_windows"] = sums * self.row.steps / 2
+        parts["of_windows"] = sums * self.planes.steps / 2
         parts["splat"] = pixels if self.sums_windows else 0
         parts.add(self.leaving(blocks, pixels))
         parts["initial"] += blocks * conv.has_offsets
@@ -309,20 +255,20 @@ class DenseForm(VectorForm):
 
     def traffic(self) -> Cost:
         """Add the reads of source, copies and filter."""
-        conv, dense, cost = self.conv, self.row, super().traffic()
+        conv, planes, cost = self.conv, self.planes, super().traffic()
         copies, tiles = numbered("planes", conv.number), conv.tiles.total()
         for name in (source_cache(conv.number), copies):
-            cost.row[name] += tiles * dense.new_rows * dense.copied_vectors * VECTOR_BYTES
-            cost.step[name] += tiles * (dense.rows - dense.new_rows) * dense.copied_vectors * VECTOR_BYTES
-        pairs = ceil(dense.words * WORD_BYTES / PAIR_BYTES)
-        cost.row[copies] += tiles * dense.columns * conv.spec.kernel[0] * pairs * PAIR_BYTES
+            cost.row[name] += tiles * planes.new_rows * self.copied_vectors * VECTOR_BYTES
+            cost.step[name] += tiles * (planes.rows - planes.new_rows) * self.copied_vectors * VECTOR_BYTES
+        pairs = ceil(self.words * WORD_BYTES / PAIR_BYTES)
+        cost.row[copies] += tiles * conv.columns * conv.spec.kernel[0] * pairs * PAIR_BYTES
         if self.sums_windows:
-            cost.row[copies] += tiles * (dense.summed * VECTOR_BYTES + dense.columns * HALFWORD_BYTES)
+            cost.row[copies] += tiles * (self.summed * VECTOR_BYTES + conv.columns * HALFWORD_BYTES)
         for blocks, times in conv.tiles.items():
-            of_pixels = sum(count for _, count in dense.tiles(blocks))
-            cost.row[filter_cache(conv.number)] += times * of_pixels * blocks * dense.steps * VECTOR_BYTES
+            of_pixels = sum(count for _, count in self.row_tiles(blocks))
+            cost.row[filter_cache(conv.number)] += times * of_pixels * blocks * planes.steps * VECTOR_BYTES
         return cost
 
     def row_tiles(self, blocks: int) -> Sequence[tuple[int, int]]:
         """Tiles in which copies come in turn."""
-        return self.row.tiles(blocks)
+        return self.cut(window_pixels(blocks))

@@ -300,15 +300,17 @@ class VectorForm(Form):
         pixels = VECTOR_BLOCKS // together // conv.result_bytes
         size, filled = VECTOR_BYTES * (2 if conv.target_low_bytes else 1), len(self._fringe(pixels))
         for blocks, times in conv.tiles.items():
-            whole, rest = divmod(conv.columns, tile_pixels(blocks))
-            stored = whole * ceil(tile_pixels(blocks) / pixels) + ceil(rest / pixels)
+            stored = sum(ceil(size / pixels) * count for size, count in self.cut(tile_pixels(blocks)))
             cost.row[name] += times * blocks // together * (stored + filled) * size
             cost.blank_row[name] += times * blocks // together * (conv.target_columns // pixels) * size
         return cost
 
     def row_tiles(self, blocks: int) -> Sequence[tuple[int, int]]:
         """Return (pixels of a tile, how many of these a row has) for tiles of `blocks` blocks of channels."""
-        pixels = tile_pixels(blocks)
+        return self.cut(tile_pixels(blocks))
+
+    def cut(self, pixels: int) -> Sequence[tuple[int, int]]:
+        """Cut a row of outputs into tiles of so many pixels, and one of those that are left."""
         whole, rest = divmod(self.conv.columns, pixels)
         return [(size, times) for size, times in ((pixels, whole), (rest, 1)) if size and times]
 

@@ -59,30 +59,15 @@ GROUPED_WORDS_TAG = "OHIW1i1o32o4i"
 PIXEL_WORDS = LANES // VECTOR_BLOCKS
 
 
-@dataclass(frozen=True)
-class GroupedWords:
-    """A conv in groups of as many outputs as inputs.
+def quads_met(conv: Conv2d, first: int, pixels: int) -> int:
+    """Vectors of 4 pixels of a row that the windows of `pixels` outputs meet, of which the first is column `first`.
 
-    Attributes:
-        inputs: the channels of a group.
+    >>> quads_met(Conv2d(out_channels=32, kernel=(3, 3)), 0, 8)
+    3
     """
-
-    inputs: int
-
-    @property
-    def words(self) -> int:
-        """Words of 4 input channels of a group."""
-        return self.inputs // WORD_CHANNELS
-
-    def quads(self, conv: Conv2d, first: int, pixels: int) -> int:
-        """Vectors of 4 pixels of a row that the windows of `pixels` outputs meet, of which the first is column `first`.
-
-        >>> GroupedWords(4).quads(Conv2d(out_channels=32, kernel=(3, 3)), 0, 8)
-        3
-        """
-        (_, stride), (_, dilation), (_, taps) = conv.stride, conv.dilation, conv.kernel
-        columns = {(first + pixel) * stride + tap * dilation for pixel in range(pixels) for tap in range(taps)}
-        return len({column // VECTOR_BLOCKS for column in columns})
+    (_, stride), (_, dilation), (_, taps) = conv.stride, conv.dilation, conv.kernel
+    columns = {(first + pixel) * stride + tap * dilation for pixel in range(pixels) for tap in range(taps)}
+    return len({column // VECTOR_BLOCKS for column in columns})
 
 
 def spread_way(words: int, pixel: int, word: int) -> tuple[int, ...]:
@@ -115,16 +100,16 @@ PLANE_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 
 
 @lru_cache(REMEMBERED)
-def grouped_words_of(chain: Chain, index: int) -> GroupedWords | None:
-    """The words that lanes of conv `index` have of their own groups; None where groups are no small ones of bytes."""
+def grouped_words_of(chain: Chain, index: int) -> int:
+    """The words of 4 input channels of a group of conv `index`; 0 where groups are no small ones of bytes."""
     conv, channels = chain.conv[index], chain.shapes[index][3]
     inputs = channels // conv.groups
     serves = chain.dtype in BYTES and unsigned_zero(chain, index) in (0, MADE_UNSIGNED)
     if conv.groups == 1 or inputs not in GROUP_SIZES or conv.out_channels != channels or not serves:
-        return None
-    found = GroupedWords(inputs)
-    products = PRODUCTS_OF_PACKET * conv.kernel[0] * conv.kernel[1] * found.words
-    return None if _pays_with_pixels(chain, index, products, 0) else found
+        return 0
+    words = inputs // WORD_CHANNELS
+    products = PRODUCTS_OF_PACKET * conv.kernel[0] * conv.kernel[1] * words
+    return 0 if _pays_with_pixels(chain, index, products, 0) else words
 
 
 @lru_cache(REMEMBERED)
@@ -201,7 +186,7 @@ class GroupForm(VectorForm):
     @classmethod
     def keeps_groups(cls, chain: Chain, index: int) -> bool:
         """Keep groups of 4 and of 8 channels of bytes, unless pixels as lanes take fewer packets."""
-        return grouped_words_of(chain, index) is not None
+        return grouped_words_of(chain, index) > 0
 
     @classmethod
     def serves(cls, conv: RowConv) -> str:
@@ -209,11 +194,9 @@ class GroupForm(VectorForm):
         return "" if cls.keeps_groups(conv.chain, conv.index) else "it has no groups of 4 or 8 channels of bytes"
 
     @property
-    def own(self) -> GroupedWords:
+    def words(self) -> int:
         """The words of a group."""
-        found = grouped_words_of(self.conv.chain, self.conv.index)
-        assert found
-        return found
+        return grouped_words_of(self.conv.chain, self.conv.index)
 
     @property
     def filter_layout(self) -> tuple[Layout, Packing]:
@@ -231,8 +214,7 @@ class GroupForm(VectorForm):
 
     def row_tiles(self, blocks: int) -> Sequence[tuple[int, int]]:
         """Tiles of 8 pixels, and one of those that are left."""
-        whole, rest = divmod(self.conv.columns, TILE_PIXELS)
-        return tuple((pixels, times) for pixels, times in ((TILE_PIXELS, whole), (rest, 1)) if pixels and times)
+        return self.cut(TILE_PIXELS)
 
     def row_parts(self) -> Parts:
         """Count the parts of the tiles of all blocks of channels."""
@@ -253,7 +235,7 @@ class GroupForm(VectorForm):
         conv, cost = self.conv, super().traffic()
         first, _ = conv.target.valid_columns
         for pixels, times in self.row_tiles(1):
-            quads = conv.spec.kernel[0] * self.own.quads(conv.spec, first, pixels)
+            quads = conv.spec.kernel[0] * quads_met(conv.spec, first, pixels)
             cost.row[source_cache(conv.number)] += times * conv.out_blocks * quads * VECTOR_BYTES
             cost.row[filter_cache(conv.number)] += times * conv.filter_vectors * VECTOR_BYTES
         return cost

@@ -23,7 +23,6 @@ from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.row_conv import ELEMENT_BYTES, RowConv
 from hexconv.kernel.tiles import BYTES, WORD_CHANNELS
 from hexconv.layout import Layout
-from hexconv.spec import Chain
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import filter_cache, source_cache, target_cache
@@ -52,21 +51,6 @@ SCALAR_PARTS = (
     "scalar_fill",
 )
 """The parts of convs that no HVX kernel serves, so that scalar code computes them."""
-
-
-def sums_words(chain: Chain, index: int) -> bool:
-    """Whether conv `index` multiplies word by word, not element by element."""
-    return chain.dtype in BYTES and not _has_own_inputs(chain, index)
-
-
-def _has_own_inputs(chain: Chain, index: int) -> bool:
-    """Whether each output channel of conv `index` multiplies input channels of its own."""
-    return is_depthwise(chain, index) or grouped_words_of(chain, index) is not None
-
-
-def has_offsets(chain: Chain, index: int) -> bool:
-    """Whether the sums of words get an offset per channel, which the zero point of the source asks for."""
-    return sums_words(chain, index) and chain.output_zero_point(index) != 0
 
 
 def scalar_channels(out_channels: int) -> int:
@@ -116,35 +100,6 @@ class ScalarWork:
         return self.filter_words * WORD_CHANNELS * WORD_LANES
 
 
-def scalar_work(chain: Chain, index: int, inputs: int, planes: int, words: int, window_sums: int) -> ScalarWork:
-    """What scalar code does for conv `index`.
-
-    Args:
-        chain: the chain, in which convs have the groups that HVX computes.
-        index: the index of the conv, from 0.
-        inputs: input channels that an output channel multiplies.
-        planes: planes of these channels, which don't lie side by side.
-        words: words of 4 input channels that a window multiplies.
-        window_sums: how often its windows are summed if the filter has a zero point: for each tile of channels, or for
-            some lanes of each tile if their windows differ.
-    """
-    conv = chain.conv[index]
-    lanes, taps = scalar_channels(conv.out_channels), prod(conv.kernel)
-    groups = lanes // SCALAR_LANES
-    if not sums_words(chain, index):
-        elements = taps * inputs
-        loaded = (lanes if _has_own_inputs(chain, index) else groups) * elements
-        return ScalarWork(lanes, groups * taps, products=lanes * elements, source_elements=loaded)
-    return ScalarWork(
-        lanes,
-        (groups + window_sums) * taps * planes,
-        words=lanes // WORD_LANES * words,
-        window_words=window_sums * words,
-        source_elements=(groups + window_sums) * words * WORD_CHANNELS,
-        filter_words=lanes // WORD_LANES * words if has_offsets(chain, index) else 0,
-    )
-
-
 @dataclass(frozen=True)
 class ScalarForm(Form):
     """Scalar code: words of 4 bytes, or single elements, of 8 output channels at a time.
@@ -177,7 +132,7 @@ class ScalarForm(Form):
 
     def scratch(self) -> Iterator[Memory]:
         """The offset of each channel's sums."""
-        if has_offsets(self.conv.chain, self.conv.index):
+        if self.has_offsets:
             yield Memory("offset", "offset", "int32", whole_channels(self.conv.spec.out_channels))
 
     @property
@@ -198,21 +153,42 @@ class ScalarForm(Form):
     @property
     def has_own_inputs(self) -> bool:
         """Whether each group of output channels has input channels of its own, as many as it has outputs."""
-        return _has_own_inputs(self.conv.chain, self.conv.index)
+        chain, index = self.conv.chain, self.conv.index
+        return is_depthwise(chain, index) or grouped_words_of(chain, index) > 0
 
     @property
     def sums_words(self) -> bool:
         """Whether sums are made of words of 4 bytes, not of single elements."""
-        return sums_words(self.conv.chain, self.conv.index)
+        return self.conv.chain.dtype in BYTES and not self.has_own_inputs
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the sums of words get an offset per channel, which the zero point of the source asks for."""
+        return self.sums_words and self.conv.in_zero != 0
 
     @cached_property
     def work(self) -> ScalarWork:
-        """The work for one pixel, and for its filter once."""
-        conv, diagonal = self.conv, self.diagonal
-        planes = diagonal.width if diagonal else conv.plane.count
-        tiles = scalar_channels(conv.spec.out_channels) // SCALAR_LANES if diagonal else conv.channel_tiles
-        window_sums = tiles if conv.filter_zero else 0
-        return scalar_work(conv.chain, conv.index, self.inputs, planes, conv.filter_steps, window_sums)
+        """The work for one pixel, and for its filter once.
+
+        If the filter has a zero point, windows are summed for each tile of channels, or for some lanes of each tile if
+        their windows differ.
+        """
+        conv, diagonal, words = self.conv, self.diagonal, self.conv.filter_steps
+        lanes, taps = scalar_channels(conv.spec.out_channels), prod(conv.spec.kernel)
+        groups = lanes // SCALAR_LANES
+        if not self.sums_words:
+            elements = taps * self.inputs
+            loaded = (lanes if self.has_own_inputs else groups) * elements
+            return ScalarWork(lanes, groups * taps, products=lanes * elements, source_elements=loaded)
+        sums = (groups if diagonal else conv.channel_tiles) if conv.filter_zero else 0
+        return ScalarWork(
+            lanes,
+            (groups + sums) * taps * (diagonal.width if diagonal else conv.plane.count),
+            words=lanes // WORD_LANES * words,
+            window_words=sums * words,
+            source_elements=(groups + sums) * words * WORD_CHANNELS,
+            filter_words=lanes // WORD_LANES * words if self.has_offsets else 0,
+        )
 
     @property
     def reads_fringe(self) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from hexconv.analyze import cache_usage, work_usage
 from hexconv.analyze.row_nest import planned_rows
-from hexconv.kernel.dense import DenseForm, DenseRows, window_pixels
+from hexconv.kernel.dense import DenseForm, window_pixels
 from hexconv.kernel.pixels import PixelForm
 from hexconv.lower import lower_case
 from hexconv.run.count import count
@@ -59,9 +59,9 @@ CASES = {
 }
 
 
-def dense(case: Case) -> DenseRows | None:
+def dense(case: Case) -> DenseForm | None:
     form = planned_rows(case.chain, case.settled).convs[0].form
-    return form.row if isinstance(form, DenseForm) else None
+    return form if isinstance(form, DenseForm) else None
 
 
 @pytest.mark.simulator
@@ -83,11 +83,11 @@ def test_every_window_begins_at_a_doubleword_of_its_copy_and_is_copied_whole(cha
     case = Case("dense", chain(150, channels, conv), PLAN)
     found = dense(case)
     assert found
-    for window in range(found.columns):
+    for window in range(found.conv.columns):
         turn, copy = divmod(window, found.copies)
         byte = turn * found.copies * found.apart
         assert byte % 8 == 0
-        assert found.left(copy) + byte == (found.first + window) * stride * channels
+        assert found.left(copy) + byte == (found.planes.left + window) * stride * channels
         assert byte + 5 * channels <= min(found.copied(copy) * 128, found.copy_bytes)
     assert all(pixels % found.copies == 0 or found.copies % pixels == 0 for pixels in map(window_pixels, range(1, 5)))
 
@@ -108,7 +108,7 @@ def test_a_dense_first_layer_takes_six_words_for_seven_taps_of_three_channels() 
     case = Case("first", *CASES["7 taps of 3 channels, every second window"])
     found = dense(case)
     assert found
-    assert found.steps == 7 * 6
+    assert found.planes.steps == 7 * 6
     run = run_case(case, lower_case(case), Simulator(slots=False))
     needed = 5 * 31 * 64 * 7 * 7 * 3
     assert run.counts

@@ -13,7 +13,6 @@ from hexconv.analyze.planned import Planned
 from hexconv.kernel.channels import channel_form
 from hexconv.kernel.form import without_groups
 from hexconv.kernel.grouped import (
-    GroupedWords,
     diagonal_of,
     grouped_words_of,
     spread_way,
@@ -151,7 +150,7 @@ def test_zeros_between_groups_are_neither_stored_nor_multiplied() -> None:
 @pytest.mark.parametrize(("channels", "words"), [(4, 1), (8, 2)])
 def test_small_groups_store_and_multiply_nothing_but_their_weights(channels: int, words: int) -> None:
     chain = of(conv(128, 128 // channels), channels=128, size=(56, 56))
-    assert grouped_words_of(chain, 0) == GroupedWords(channels)
+    assert grouped_words_of(chain, 0) == words
     assert planned_work(chain, ROLLED).macs["conv1"] == 56 * 56 * 128 * 9 * channels
     caches = {cache.name: cache.bytes for cache in rows_of(chain)}
     assert caches["filter1_cache"] == 128 * 9 * channels

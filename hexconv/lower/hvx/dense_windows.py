@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.dense import HALFWORD_BYTES, DenseForm, DenseRows, window_pixels
+from hexconv.kernel.dense import HALFWORD_BYTES, DenseForm, window_pixels
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_BYTES
 from hexconv.lower.conv_step import Rows
 from hexconv.lower.hvx import instructions
@@ -26,7 +26,7 @@ PAIR = "int32x64"
 
 
 def lay_dense_rows(
-    block: Block, planes: Planes, dense: DenseRows, source: Rows, top: tirx.Expr, is_first: tirx.Expr
+    block: Block, planes: Planes, dense: DenseForm, source: Rows, top: tirx.Expr, is_first: tirx.Expr
 ) -> None:
     """Lay out new rows as copies; `dense` says how they lie."""
 
@@ -36,7 +36,7 @@ def lay_dense_rows(
     each_new_row(block, planes, source, top, is_first, one)
 
 
-def _copy_row(block: Block, planes: Planes, dense: DenseRows, source: tirx.Var, byte: Number, to: Number) -> None:
+def _copy_row(block: Block, planes: Planes, dense: DenseForm, source: tirx.Var, byte: Number, to: Number) -> None:
     """Copy a row as often as it takes; what lies behind the row isn't read."""
     size = dense.planes.source.row_bytes
 
@@ -60,11 +60,11 @@ def _copy_row(block: Block, planes: Planes, dense: DenseRows, source: tirx.Var, 
             one(block, copy, number, max(dense.left(copy) + (number + 1) * VECTOR_BYTES - size, 0))
 
 
-def sum_windows(block: Block, planes: Planes, dense: DenseRows, top: Number) -> None:
+def sum_windows(block: Block, planes: Planes, dense: DenseForm, top: Number) -> None:
     """Sum the bytes of all windows of a row of outputs, as halfwords; `top` is the first row of the windows."""
     conv = planes.conv
     rows = [block.bind("row", planes.row(top + tap * conv.spec.dilation[0])) for tap in range(conv.spec.kernel[0])]
-    pairs = dense.rows * dense.row_bytes
+    pairs = dense.planes.rows * dense.row_bytes
     evens = pairs + dense.halfwords_bytes
 
     def of_rows(at: Block, number: tirx.Expr, phase: int) -> None:
@@ -116,18 +116,17 @@ def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Ex
 
 def _emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
     """Emit one row of outputs; `is_first` says whether it is the first row of the step."""
-    conv, form = channels.conv, channels.conv.form
-    assert isinstance(form, DenseForm)
-    dense = form.row
+    conv, dense = channels.conv, channels.conv.form
+    assert isinstance(dense, DenseForm)
     planes = Planes(conv, dense.planes, dense.row_bytes, channels.scratch.buffers["planes"])
     target = target_of(block, channels, y)
     fill_columns(block, target)
     lay_dense_rows(block, planes, dense, channels.operands.source, y * conv.spec.stride[0], is_first)
     top = y * conv.spec.stride[0]
-    if form.sums_windows:
+    if dense.sums_windows:
         sum_windows(block, planes, dense, top)
     row, first = _Row(channels, planes, dense, target, top, window_pixels(channels.blocks)), 0
-    for pixels, times in dense.tiles(channels.blocks):
+    for pixels, times in dense.row_tiles(channels.blocks):
         block.loop("x", times, lambda at, index, p=pixels, start=first: _tile(at, row, _number(at, index) + start, p))
         first += times
 
@@ -147,7 +146,7 @@ class _Row:
 
     channels: Channels
     planes: Planes
-    dense: DenseRows
+    dense: DenseForm
     target: Target
     top: tirx.Expr
     pixels: int
@@ -215,7 +214,7 @@ def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx
     isn't told that `number - number` is 0, and that they are the same in every tile.
     """
     taps = tile.conv.spec.kernel[0]
-    if row.dense.steps > FEW_STEPS:
+    if row.dense.planes.steps > FEW_STEPS:
         block.loop("row", trips(taps, tile.blocks), lambda at, tap: _add_row(at, row, tile, left, tap))
         return
     zero = block.bind("zero", (instructions.concealed(number) - number) * VECTOR_BYTES)

@@ -54,7 +54,7 @@ def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Ex
 def _words(conv: RowConv) -> int:
     """Count the words of a group."""
     assert isinstance(conv.form, GroupForm)
-    return conv.form.own.words
+    return conv.form.words
 
 
 def _emit_row(block: Block, channels: Channels, y: tirx.Expr, _is_first: tirx.Expr) -> None:
