@@ -255,13 +255,12 @@ class BlockStripes:
 
     @cached_property
     def row_steps(self) -> Integers:
-        """The trips of the loop over the steps of each conv; some of the stripes run in."""
+        """The trips of the loop over the steps of each conv, without the stripes that run in."""
 
         def in_rings(shares: list[Share]) -> Integers:
-            steps, last = self._whole_steps.copy(), len(shares) - 1
+            steps = self._whole_steps.copy()
             for index, (share, reader) in enumerate(pairwise([*shares[1:], Share(0, 0, 0, 0, 0)])):
                 steps[index] = share.steps // reader.steps
-            steps[last] += self.run_in
             return steps
 
         return self._in_rings(self._whole_steps, in_rings)
@@ -309,7 +308,7 @@ class BlockStripes:
             for value in (share.apart, share.lead, share.made, share.steps)
         )
         before, trips = int(self.run_in[height]) * steps, int(self.row_steps[rings - 1, height]) * steps
-        start = np.arange(-before - reads, trips - before) * apart + lead + ahead
+        start = np.arange(-before - reads, trips) * apart + lead + ahead
         ends, last = start + made, self.stored[0]
         slabs = np.maximum(np.minimum(ends, last) - np.maximum(start, 0), 0)
         return most_in_flight(slabs, ends, last, reads, ahead)

@@ -26,12 +26,20 @@ APART = Case(
 )
 GROUPS = replace(APART, chain=replace(CHAIN, conv=(replace(FEW, groups=8),)))
 """Words of groups."""
+SCALAR = replace(CONV, out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=1))
+BANDS = Case(
+    "bands",
+    replace(CHAIN, input=(1, 10, 6, 32), zero_point=7, conv=(SCALAR, FEW)),
+    replace(HVX, k_split=2, storage="output", threads=2),
+)
+"""Scalar code beside HVX: each thread sums the filter for its source's zero point."""
 
 
 @RUN
 @given(cases(storage=MIXED, kernels=("plain", "hvx")))
 @example(APART)
 @example(GROUPS)
+@example(BANDS)
 def test_formula_allocation_and_count_agree_wherever_caches_lie(case: Case) -> None:
     assume(is_supported(case.chain))
     lowered = lower_case(case)
