@@ -203,11 +203,14 @@ struct scaled {
 };
 
 /* Bytes of channels in the order of lanes, from one channel on. */
-static void repeat(uint8_t lanes[VECTOR], const uint8_t *of, size_t count, size_t first) {
+static V repeat(const uint8_t *of, size_t count, size_t first) {
+    uint8_t lanes[VECTOR] __attribute__((aligned(128)));
+    if (first + VECTOR <= count) return load(of + first);
     for (size_t i = 0, at = first; i < VECTOR; i++) {
         lanes[i] = of[at];
         if (++at == count) at = 0;
     }
+    return *(const V *)lanes;
 }
 
 ALWAYS W widened(V low, V high) { /* halves of two bytes each, of even and of odd lanes */
@@ -216,17 +219,12 @@ ALWAYS W widened(V low, V high) { /* halves of two bytes each, of even and of od
 }
 
 static struct scaled scaled_by(const struct channels *work, size_t first) {
-    uint8_t lanes[VECTOR] __attribute__((aligned(128)));
     V planes[HEXCONV_PLANES];
     if (work->gates != NULL) {
-        repeat(lanes, work->gates, work->count, first);
-        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++)
-            planes[plane] = look(table_of(work->form->planes + plane * CODES), *(const V *)lanes);
+        const V gates = repeat(work->gates, work->count, first);
+        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = look(table_of(work->form->planes + plane * CODES), gates);
     } else
-        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) {
-            repeat(lanes, work->form->planes + plane * work->count, work->count, first);
-            planes[plane] = *(const V *)lanes;
-        }
+        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = repeat(work->form->planes + plane * work->count, work->count, first);
     struct scaled by = {{planes[0], planes[1], planes[2]}, planes[9], Q6_Wuh_vzxt_Vub(planes[3]), Q6_Wuh_vzxt_Vub(planes[4]),
                         widened(planes[5], planes[6]), widened(planes[7], planes[8])};
     return by;
@@ -254,6 +252,10 @@ static void scale_part(const void *given, size_t first, size_t end) {
         const V *const aligned = (const V *)work->codes.begin;
         V *const results = (V *)work->result.begin;
         size_t i = unit;
+        for (; i + work->period < middle; i += 2 * work->period) {
+            const V one = WITHIN(scale(&by, aligned[i], shift)), other = WITHIN(scale(&by, aligned[i + work->period], shift));
+            results[i] = one, results[i + work->period] = other;
+        }
         for (; i < middle; i += work->period) results[i] = WITHIN(scale(&by, aligned[i], shift));
         for (; i < work->vectors; i += work->period) put_at(work->result, i, WITHIN(scale(&by, vector_at(work->codes, i), shift)));
 #undef WITHIN
@@ -342,7 +344,7 @@ struct under {
     int first, count;
 };
 
-ALWAYS struct under under(int place, int taps, int stride, int dilation, int padding, int size) {
+ALWAYS struct under any_under(int place, int taps, int stride, int dilation, int padding, int size) {
     int first = place * stride - padding, tap = 0;
     for (; tap < taps && first < 0; tap++) first += dilation;
     int count = 0;
@@ -350,15 +352,30 @@ ALWAYS struct under under(int place, int taps, int stride, int dilation, int pad
     return (struct under){first, count};
 }
 
+/* The same; most windows lie in the source. */
+ALWAYS struct under under(int place, int taps, int stride, int dilation, int padding, int size) {
+    const int first = place * stride - padding;
+    if (first >= 0 && first + (taps - 1) * dilation < size) return (struct under){first, taps};
+    return any_under(place, taps, stride, dilation, padding, size);
+}
+
 ALWAYS V larger(int is_signed, V one, V other) { return is_signed ? Q6_Vb_vmax_VbVb(one, other) : Q6_Vub_vmax_VubVub(one, other); }
 
 /* The largest codes under rows and columns of vectors, `row_step` and `step` bytes apart. */
-ALWAYS V largest(int is_signed, const uint8_t *from, struct under rows, size_t row_step, struct under columns, size_t step) {
+ALWAYS V largest_of(int is_signed, const uint8_t *from, int rows, size_t row_step, int columns, size_t step) {
     V found = load(from);
-    for (int row = 0; row < rows.count; row++)
-        for (int column = 0; column < columns.count; column++)
-            found = larger(is_signed, found, load(from + (size_t)row * row_step + (size_t)column * step));
+    for (int row = 0; row < rows; row++, from += row_step)
+        for (int column = 0; column < columns; column++)
+            found = larger(is_signed, found, load(from + (size_t)column * step));
     return found;
+}
+
+ALWAYS V largest(int is_signed, const uint8_t *from, struct under rows, size_t row_step, struct under columns, size_t step) {
+    if (rows.count == 3 && columns.count == 3) return largest_of(is_signed, from, 3, row_step, 3, step);
+    if (rows.count == 2 && columns.count == 2) return largest_of(is_signed, from, 2, row_step, 2, step);
+    if (rows.count == 1 && columns.count == 3) return largest_of(is_signed, from, 1, row_step, 3, step);
+    if (rows.count == 1 && columns.count == 2) return largest_of(is_signed, from, 1, row_step, 2, step);
+    return largest_of(is_signed, from, rows.count, row_step, columns.count, step);
 }
 
 ALWAYS V coded(const struct hexconv_table *table, struct looked_up codes, V found) { return table == NULL ? found : look(codes, found); }
@@ -387,12 +404,19 @@ enum { STRIP = 4096 }; /* bytes of a row whose largest codes of all rows under a
 /* The largest codes of a strip of the rows under a window. */
 ALWAYS void pool_rows(const struct pooled *work, int is_signed, const uint8_t *from, size_t step, int rows, size_t count, V *strip) {
     const struct span of = span_of(work->source);
-    for (size_t i = 0; i < vectors_of(count); i++) {
+    const size_t vectors = vectors_of(count);
+    if (from + (size_t)(rows - 1) * step + vectors * VECTOR <= of.end) {
+        const struct under all = {0, rows}, one = {0, 1};
+        if (rows == 3) for (size_t i = 0; i < vectors; i++) strip[i] = largest_of(is_signed, from + i * VECTOR, 3, step, 1, 0);
+        else if (rows == 2) for (size_t i = 0; i < vectors; i++) strip[i] = largest_of(is_signed, from + i * VECTOR, 2, step, 1, 0);
+        else for (size_t i = 0; i < vectors; i++) strip[i] = largest(is_signed, from + i * VECTOR, all, step, one, 0);
+        return;
+    }
+    for (size_t i = 0; i < vectors; i++) {
         const uint8_t *const at = from + i * VECTOR;
-        const size_t left = count - i * VECTOR;
-        V found = load_some(of, at, left < VECTOR ? left : VECTOR);
-        for (int row = 1; row < rows; row++)
-            found = larger(is_signed, found, load_some(of, at + (size_t)row * step, left < VECTOR ? left : VECTOR));
+        const size_t left = least_of(count - i * VECTOR, VECTOR);
+        V found = load_some(of, at, left);
+        for (int row = 1; row < rows; row++) found = larger(is_signed, found, load_some(of, at + (size_t)row * step, left));
         strip[i] = found;
     }
 }
@@ -737,7 +761,7 @@ ALWAYS size_t power_above(size_t count) {
 }
 
 /* Vectors of rows become vectors of columns: byte `lane` of vector `row` goes to byte lane * count + row, for a power of two. */
-ALWAYS void shuffle(V *vectors, size_t count) {
+ALWAYS void shuffle_of(V *vectors, size_t count) {
     for (size_t bit = count / 2; bit > 0; bit /= 2)
         for (size_t outer = 0; outer < count; outer += 2 * bit)
             for (size_t i = outer; i < outer + bit; i++) {
@@ -747,7 +771,7 @@ ALWAYS void shuffle(V *vectors, size_t count) {
 }
 
 /* The inverse. */
-ALWAYS void deal(V *vectors, size_t count) {
+ALWAYS void deal_of(V *vectors, size_t count) {
     for (size_t bit = 1; bit < count; bit *= 2)
         for (size_t outer = 0; outer < count; outer += 2 * bit)
             for (size_t i = outer; i < outer + bit; i++) {
@@ -755,6 +779,24 @@ ALWAYS void deal(V *vectors, size_t count) {
                 vectors[i] = Q6_V_lo_W(pair), vectors[i + bit] = Q6_V_hi_W(pair);
             }
 }
+
+#define OF_A_POWER(of, vectors, count) \
+    do {                               \
+        switch (count) {               \
+        case 1: break;                 \
+        case 2: of(vectors, 2); break; \
+        case 4: of(vectors, 4); break; \
+        case 8: of(vectors, 8); break; \
+        case 16: of(vectors, 16); break; \
+        case 32: of(vectors, 32); break; \
+        case 64: of(vectors, 64); break; \
+        default: of(vectors, 128);     \
+        }                              \
+    } while (0)
+
+static void shuffle(V *vectors, size_t count) { OF_A_POWER(shuffle_of, vectors, count); }
+
+static void deal(V *vectors, size_t count) { OF_A_POWER(deal_of, vectors, count); }
 
 /* Some columns of up to a vector of rows become rows of the result. `end`: of what may be written. */
 ALWAYS void join_rows(const struct turned *work, size_t row, size_t count, size_t column, size_t wide, V *vectors, const uint8_t *end) {
