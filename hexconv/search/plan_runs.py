@@ -30,7 +30,7 @@ JOB = "hexconv.search.plan_runs:counted"
 MEMORY_BYTES = 8 << 30
 ROOMS = ("spec", "layout", "kernel", "compute", "tir", "schedule", "lower", "run")
 """The packages on which it depends what a run takes."""
-MOST_CUTS, MOST_PLANS = 4, 3
+MOST_CUTS, MOST_PLANS = 3, 2
 """The most cuts of a front, and the most plans of the whole chain, that are run."""
 
 
