@@ -58,8 +58,8 @@ def time_packets(packets: Any, traffic_bytes: Any, exposed_bytes: Any, bytes_per
 
         time = max(packets, (traffic - exposed) / bytes_per_packet) + exposed / bytes_per_packet
 
-    >>> time_packets(1000, 4000, 400, 8), time_packets(1000, 40000, 400, 8), time_packets(1000, 4000, 4000, 8)
-    (1050.0, 5000.0, 1500.0)
+    >>> [float(time_packets(1000, *moved, 8)) for moved in ((4000, 400), (40000, 400), (4000, 4000))]
+    [1050.0, 5000.0, 1500.0]
     """
     overlapped, exposed = (traffic_bytes - exposed_bytes) / bytes_per_packet, exposed_bytes / bytes_per_packet
     return np.maximum(packets, overlapped) + exposed
