@@ -11,6 +11,7 @@ from reports import operators
 from reports import wild
 from reports import qnn
 from reports import fits
+from reports import plans
 from reports import bytes
 from hexconv.report.check_tables import COLUMNS as CACHE_COLUMNS
 from hexconv.report.described import attributes, markdown
@@ -87,6 +88,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "hvx_int16.csv": ("make bench", hvx.COLUMNS),
     "model.csv": ("make model", _of(model.Pair) | {"error": "the model's error: `model / packets - 1`"}),
     "fits.csv": ("make fits", _of(fits.Row)),
+    "plans.csv": ("make plans", _of(plans.Held)),
     "bytes.csv": ("make bytes", _of(bytes.Row)),
     "qnn.csv": ("make bench-qnn", _of(qnn.Account)),
     "networks.csv": ("make bench-networks", _of(networks.Row)),
