@@ -14,12 +14,17 @@ static uint64_t counters_packets_of(int thread) { return (void)thread, 0; }
 
 struct hexconv_check hexconv_check;
 
+/* Copies without the C library, whose own copy on Hexagon is the program's that is checked. */
+static UNCOUNTED void copy(unsigned char *target, const unsigned char *source, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) ((volatile unsigned char *)target)[i] = source[i];
+}
+
 static UNCOUNTED void keep(int step, const void *result, size_t bytes) {
     struct hexconv_check *const check = &hexconv_check;
     if (check->packets != NULL)
         for (int thread = 0; thread < COUNTED; thread++) check->packets[(step - 1) * COUNTED + thread] = counters_packets_of(thread);
     if (check->kept == NULL || step < check->first || step > check->last) return;
-    __builtin_memcpy(check->kept, result, bytes);
+    copy(check->kept, result, bytes);
     check->kept += bytes;
 }
 
@@ -32,7 +37,7 @@ void hexconv_keep(int step, const void *result, size_t bytes) {
 static UNCOUNTED void give(const struct hexconv_tensor *result) {
     static const unsigned char sizes[] = {4, 1, 1, 2, 4, 8, 2, 8, 1}; /* as in enum hexconv_dtype */
     const size_t bytes = (size_t)result->n * (size_t)result->h * (size_t)result->w * (size_t)result->c * sizes[result->dtype];
-    __builtin_memcpy(result->data, hexconv_check.given, bytes);
+    copy(result->data, hexconv_check.given, bytes);
     hexconv_check.given += bytes;
 }
 
