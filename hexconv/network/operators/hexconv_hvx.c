@@ -1004,7 +1004,8 @@ static int inner_loops(const struct hexconv_view *how) {
     const struct hexconv_dimension *const inner = &how->dimensions[how->count - 1], *const next = inner - 1;
     if (inner->places != NULL || inner->result_step != 1) return 0;
     if (inner->source_step == 1) return 1;
-    return how->count > 1 && next->places == NULL && next->source_step == 1 && inner->source_step > 0 ? 2 : 0;
+    if (how->count < 2 || inner->size * next->size < VECTOR / 2) return 0; /* so few bytes are quicker one by one */
+    return next->places == NULL && next->source_step == 1 && inner->source_step > 0 ? 2 : 0;
 }
 
 static int view(void *user, Tensor source, const struct hexconv_view *how, Tensor result) {
