@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -148,8 +149,7 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     batch, known = _chains(paths, asked.target)
     if not batch.sources:
         return batch.code(False)
-    with waiting("planning"):
-        network = _network(batch, asked, known)
+    network = _network(batch, asked, known)
     if asked.run:
         network = _raced(network, asked.seconds)
     for answer in network.planned:
@@ -241,7 +241,8 @@ def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | No
 
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
     """Plan all chains; without a given limit, the VTCM of the cases' architecture is the limit."""
-    return plan_all(batch.cases, _question(_limit(batch, asked.vtcm), asked), known, asked.kernel)
+    cases = counted(batch.cases, "planning", attrgetter("name"))
+    return plan_all(cases, _question(_limit(batch, asked.vtcm), asked), known, asked.kernel)
 
 
 def _question(limit: int, asked: Asked) -> Question:

@@ -10,10 +10,15 @@ from typing import Any, TypeVar
 from hexconv.cli.app import signals
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
+from hexconv.lower.vtcm import capacity_of
 from hexconv.model import MANIFEST, Manifest
+from hexconv.report.words import changed_knobs, knob_words
 from hexconv.report.words import counted as counted_of
 from hexconv.run.given import bounded
-from hexconv.spec import Case, KernelChoice, Target
+from hexconv.search import Question, best_plan
+from hexconv.search.grid import figures_of
+from hexconv.search.machine import rates
+from hexconv.spec import Case, KernelChoice, Plan, Target
 from hexconv.spec.kernel_choice import kernel_words
 
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
@@ -68,6 +73,8 @@ class Batch:
         """Print a line for each case that gets another kernel than it asks for, and for the notes of their import."""
         for case in self.cases:
             say_fallback(case.name, case.kernels)
+            if hint := threads_hint(case):
+                print(f"hexconv: {one_line(case.name)}: {hint}", file=sys.stderr)
         self.say_notes()
 
     def say_notes(self) -> None:
@@ -212,6 +219,31 @@ def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
     """Print a line if a chain gets another kernel than was asked for, or if scalar code computes it on Hexagon."""
     if any(choice.is_fallback or choice.cost for choice in kernels):
         print(f"hexconv: {one_line(name)}: kernel {one_line(kernel_words(kernels, costs=True))}", file=sys.stderr)
+
+
+WORTH_TELLING = 0.95
+"""The share of a plan's packets from which on another plan is told."""
+BESIDE_THREADS = {"threads", "storage", "arch", "vtcm_bytes"}
+
+
+def threads_hint(case: Case) -> str:
+    """Return what other knobs would save where a plan states threads alone; nothing where they save little.
+
+    Bands under the documented schedule make what they read again for each tile and each stripe.
+    """
+    plan = case.settled
+    if plan.threads == 1 or plan.kernel != "hvx" or case.plan.stated.keys() - BESIDE_THREADS:
+        return ""
+    asked = Plan(kernel="hvx", threads=plan.threads, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
+    best = best_plan(case.chain, Question(capacity_of(plan), "time", asked, target="hexagon")).best
+    alone = figures_of(case.chain, plan, rates(plan.arch)).latency_packets
+    if best is None or best.latency_packets > WORTH_TELLING * alone:
+        return ""
+    knobs = knob_words(changed_knobs(case, replace(best.plan, storage=plan.storage)))
+    return (
+        f"threads = {plan.threads} alone takes {alone:.0f} packets by the model, {best.latency_packets:.0f} with "
+        f"{knobs}; `hexconv best --threads {plan.threads}` searches for more"
+    )
 
 
 def say_notes(model: str, differences: Sequence[str], where: Path) -> None:

@@ -6,7 +6,7 @@ chains is added as the manifest lists it.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -466,7 +466,7 @@ def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
 
 
 def plan_all(
-    cases: Sequence[Case], question: Question, known: Manifest | None = None, kernel: Kernel | None = None
+    cases: Iterable[Case], question: Question, known: Manifest | None = None, kernel: Kernel | None = None
 ) -> PlannedNetwork:
     """Plan chains one by one; a chain that no plan can serve does not stop the others.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hexconv.cli.app import exit_code
-from hexconv.spec import Case
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = ("hvx/a-shift",)
@@ -58,3 +58,15 @@ def test_least_traffic_is_served_and_verified(
     assert [run["passed"] for run in checked["runs"]] == runs
     asked, answer = (Case.parse(toml, "case").plan for toml in (path.read_text(), result["chains"][0]["toml"]))
     assert (answer.kernel, answer.threads) == (asked.kernel, asked.threads)
+
+
+def test_threads_alone_are_told_what_other_knobs_would_save(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conv = Conv2d(out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-7))
+    chain, path = Chain(input=(1, 30, 30, 64), dtype="uint8", conv=(conv, conv)), tmp_path / "bands.toml"
+    for plan, is_told in (
+        (Plan(kernel="hvx", threads=4), True),
+        (Plan(kernel="hvx", threads=4, order="h_outer"), False),
+    ):
+        path.write_text(Case("bands", chain, plan).to_toml())
+        assert exit_code(["cache", str(path)]) == 0
+        assert ("threads = 4 alone takes" in capsys.readouterr().err) == is_told
