@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import get_args
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hexconv.search.machine import rates
 from hexconv.search.question import SLACK, Question, cost, ranked, value
 from hexconv.search.space import Space, kinds_of_strips, least_bytes
 from hexconv.spec import Chain
+from hexconv.spec.knobs import ColumnHalo
 
 REMEMBERED = 4096
 """The number of chains whose results are kept: networks repeat their blocks."""
@@ -46,18 +48,30 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
     """Look at strips of columns too; `grid` and `found` are those of whole rows."""
     passed_over, too_large, bound = 0, 0, lower_bound(chain)
     grids, known = [grid], _Known(question, found.fewest_packets, found.best, found.quick)
+    stale = dict.fromkeys(get_args(ColumnHalo), 0)
     for strip in kinds_of_strips(chain, question.plan):
         space = replace(grid.space, strips=(strip,))
-        if not known.may_gain(least_bytes(chain, strip)):
+        least = least_bytes(chain, strip)
+        is_over = stale[strip.column_halo] >= MOST_STALE and not known.may_move_less(least)
+        if is_over or not known.may_gain(least):
             passed_over += space.size
         elif known.best and least_footprint(chain, space) > question.vtcm_bytes:
             too_large += space.size
         else:
             grids.append(evaluate(chain, space, rates(question.plan.arch)))
-            known = known.beside(grids[-1])
+            gained = known.beside(grids[-1])
+            fits = bool((grids[-1].footprint_bytes <= question.vtcm_bytes).any())
+            is_stale = fits and question.objective != "footprint" and gained is known
+            stale[strip.column_halo] = stale[strip.column_halo] + 1 if is_stale else 0
+            known = gained
     if len(grids) > 1:
         found = choose(chain, joined(grids), question, bound)
     return found.beside(READ_MORE, passed_over).beside(TOO_LARGE, too_large)
+
+
+MOST_STALE = 4
+"""After so many kinds of strips in a row that fit and are no better, narrower ones of that kind are passed over, but
+for those that may move fewer bytes where these are asked for."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +91,16 @@ class _Known:
     quick: tuple[Figures, ...]
 
     def may_gain(self, least_bytes: int) -> bool:
-        """Whether plans that move at least so many bytes may be better.
+        """Whether strips that move at least so many bytes may be better.
 
-        Strips read and compute what whole rows do, and more: they take about as many packets as the quickest plan of
-        whole rows, where memory doesn't count. It is no bound; `reports.plans` tells what a search of all strips gains.
+        They compute what whole rows do, and more: they take about as many packets as the quickest plan of whole rows,
+        where memory doesn't count. It is no bound; `reports.plans` tells what a search of all strips gains.
         """
         if self.best is None or self.question.objective == "footprint":
             return True
         least, question = self.fewest_packets * (1 + SLACK), self.question
+        if question.objective == "traffic" and least_bytes > self.best.traffic_bytes:
+            return False
         if question.objective == "time":
             least = max(least / question.plan.threads, least_bytes / question.beta)
         return not any(
@@ -92,14 +108,29 @@ class _Known:
             for plan in self.quick
         )
 
+    def may_move_less(self, least_bytes: int) -> bool:
+        """Whether the least traffic is asked for, and strips that move at least so many bytes may have less."""
+        if self.best is None or self.question.objective != "traffic":
+            return False
+        return least_bytes < self.best.traffic_bytes
+
     def beside(self, grid: Grid) -> "_Known":
-        """Return what is known where the plans of another grid are looked at, too."""
+        """Return what is known where plans of another grid are looked at, too; the same if none of them is better."""
         fitting = np.flatnonzero(grid.footprint_bytes <= self.question.vtcm_bytes)
         if not len(fitting):
             return self
         first = grid.figures(int(ranked(grid, fitting, self.question)[0]))
         best = min(filter(None, (self.best, first)), key=lambda figures: cost(figures, self.question))
-        return replace(self, best=best, quick=(*self.quick, *quickest(grid, fitting, self.question)))
+        quick = tuple(plan for plan in quickest(grid, fitting, self.question) if not self._is_beaten(plan))
+        return self if best is self.best and not quick else replace(self, best=best, quick=(*self.quick, *quick))
+
+    def _is_beaten(self, plan: Figures) -> bool:
+        """Whether a known plan is about as quick, and moves no more."""
+        time = value(plan, self.question.quickness, self.question) * (1 + SLACK)
+        return any(
+            other.traffic_bytes <= plan.traffic_bytes and value(other, self.question.quickness, self.question) <= time
+            for other in self.quick
+        )
 
 
 def least_footprint(chain: Chain, space: Space) -> int:

@@ -336,6 +336,9 @@ def _quick_enough(cuts: Sequence[Cut], question: Question) -> Cut | None:
     return quick[-1] if quick else None
 
 
+MOST_WHOLE = 8
+"""The most convs of a chain of which all pieces are searched, whatever is asked for."""
+
 MOST_POINTS = 512
 """The most points of a front of the first convs that are extended by one piece more."""
 
@@ -381,12 +384,17 @@ class Front:
 
 
 def quick_cuts(pieces: Pieces) -> tuple[Cut, ...]:
-    """Return the cuts that no other one beats in packets (or time) and in bytes, the quickest first."""
+    """Return the cuts that no other one beats in packets (or time) and in bytes, the quickest first.
+
+    Of a chain of more than `MOST_WHOLE` convs that is asked for the least traffic, pieces that need more bytes than the
+    whole chain moves are left out, as for its answer.
+    """
+    search = pieces.found if pieces.count <= MOST_WHOLE else pieces.promising
     fronts, question = {0: Front.nothing()}, pieces.question
     for end in range(1, pieces.count + 1):
         ways = []
         for start, before in fronts.items():
-            if (found := pieces.found(start, end)) and found.quick:
+            if (found := search(start, end)) and found.quick:
                 times = np.array([value(plan, question.quickness, question) for plan in found.quick])
                 moved = np.array([plan.traffic_bytes for plan in found.quick])
                 ways.append(before.extended(start, times, moved))
