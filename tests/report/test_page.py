@@ -213,6 +213,9 @@ def test_it_opens_on_an_answer_with_the_worst_case_first(html: str, page: Page) 
     worst, second = answer.worst
     assert second.name == "baseline-1x1"
     assert (worst.name, "6.29 times" in worst.problem) == ("split-3x3", True)
-    assert 'halo = "roll", filters = "resident", storage = "vtcm" it would move 5.12 MiB in 2.19 MiB' in worst.help
+    told = (
+        'halo = "roll", filters = "resident", buffering = "double", storage = "vtcm" it would move 5.12 MiB in 2.5 MiB'
+    )
+    assert told in worst.help
     assert 0 < html.index('id="answer"') < html.index('id="overview"')
     assert len(page.answer.worst) <= 3
