@@ -15,6 +15,7 @@ from importlib import resources
 from importlib.metadata import version
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Base64Bytes, TypeAdapter
@@ -22,7 +23,7 @@ from pydantic import Base64Bytes, TypeAdapter
 from hexconv.analyze import needed_work, planned_work, vtcm_fit
 from hexconv.build.rendering import rendered
 from hexconv.compute import magnitude, reference
-from hexconv.errors import Unsupported
+from hexconv.errors import ToolMissing, Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.layout import Layout, packed
 from hexconv.lower import lower_case
@@ -345,6 +346,18 @@ class ToCompile:
     isa: str
 
     @property
+    def task(self) -> dict[str, str | None]:
+        """The same as JSON holds it (`of_task`)."""
+        case = {"toml": self.case.to_toml(), "case": self.case.name, "runs_on": self.case.target}
+        return {**case, "name": self.name, "target": self.target, "isa": self.isa}
+
+    @classmethod
+    def of_task(cls, task: Mapping[str, Any]) -> "ToCompile":
+        """Return what a task says."""
+        case = Case.parse(task["toml"], task["case"], target=task["runs_on"])
+        return cls(case, task["name"], task["target"], task["isa"])
+
+    @property
     def key(self) -> str:
         """What its code depends on, in a word."""
         machine = (self.isa,) if self.target == "hexagon" else (str(host_target()),)
@@ -382,7 +395,10 @@ def code_of(asked: ToCompile) -> ChainCode:
     def build(path: Path) -> None:
         path.write_bytes(KEPT.dump_json(_compiled_code(asked)))
 
-    return KEPT.validate_json(cached("chains", asked.key, build).read_bytes())
+    try:
+        return KEPT.validate_json(cached("chains", asked.key, build).read_bytes())
+    except ToolMissing:  # the cache can't be written, which nobody asked for; or zig is missing, which is told again
+        return _compiled_code(asked)
 
 
 def with_weights(code: ChainCode, case: Case, tensors: Tensors) -> Parts:

@@ -7,7 +7,6 @@ Lite's planner, "greedy by size": Pisarchyk, Lee 2020, "Efficient memory managem
 
 import hashlib
 import os
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from hexconv.network.program_steps import Program
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
-from hexconv.written import scratch
 
 
 @dataclass(frozen=True)
@@ -122,13 +120,9 @@ CHAINS_PER_PROCESS = 4
 
 
 def do(task: Task) -> dict[str, Any]:
-    """Compile a chain into the cache, in a process apart; what refuses it is told by who takes it from there.
-
-    Args:
-        task: `asked`, a file with what to compile, pickled by this program a moment ago.
-    """
+    """Compile a chain into the cache, in a process apart; what refuses it is told by who takes it from there."""
     with suppress(HexconvError):
-        code_of(pickle.loads(Path(task["asked"]).read_bytes()))
+        code_of(ToCompile.of_task(task))
     return {}
 
 
@@ -137,13 +131,8 @@ def _fill_cache(missing: Sequence[ToCompile], most: int) -> None:
     workers = min(most, len(missing) // CHAINS_PER_PROCESS)
     if workers < 2:
         return
-    with scratch() as folder, cores(workers) as executor:
-        tasks = []
-        for number, each in enumerate(missing):
-            place = folder / f"{number}.pickle"
-            place.write_bytes(pickle.dumps(each))
-            tasks.append({"asked": str(place)})
-        for _ in do_all(JOB, LIMITS, tasks, executor):
+    with cores(workers) as executor:
+        for _ in do_all(JOB, LIMITS, [each.task for each in missing], executor):
             pass
 
 

@@ -179,7 +179,7 @@ def test_what_can_be_done_is_done(words: list[str], capsys: pytest.CaptureFixtur
 
 COMMAND_LINES = {
     "best": ["best", "good.toml"],
-    "best, where nothing fits": ["best", "good.toml", "--vtcm", "1KiB", "--json"],
+    "best, where nothing fits": ["best", "good.toml", "--vtcm", "1KiB", "--caches", "all-in-vtcm", "--json"],
     "build": ["build", "good.toml", "-o", "built", "--target", "llvm"],
     "cache": ["cache", "good.toml"],
     "cache --json": ["cache", "good.toml", "--json"],

@@ -173,7 +173,10 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "no bias": (lambda path: without(path, "bias1"), "got no bias1"),
     "a name too many": (lambda path: savez(path, filter2=NPZ["filter1"]), "an array filter2; expected input, filter1"),
     "another shape": (lambda path: savez(path, filter1=np.ones((4, 3, 3, 1), np.float32)), "[4, 3, 3, 1]; expected "),
-    "HWIO": (lambda path: savez(path, filter1=np.ones((3, 3, 3, 4), np.float32)), "expected [4, 3, 3, 3], the chain's"),
+    "HWIO": (
+        lambda path: savez(path, filter1=np.ones((3, 3, 3, 4), np.float32)),
+        "expected [4, 3, 3, 3], which is read",
+    ),
     "another dtype": (lambda path: savez(path, bias1=np.zeros(4)), "bias1: got float64; expected float32"),
     "another order of bytes": (
         lambda path: savez(path, bias1=NPZ["bias1"].astype(">f4")),
