@@ -10,8 +10,8 @@ import numpy as np
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
-from hexconv.search.found import READ_MORE, TOO_LARGE, Found, choose, quickest
-from hexconv.search.grid import Figures, Grid, evaluate, joined, nest_footprint
+from hexconv.search.found import READ_MORE, Found, choose, quickest
+from hexconv.search.grid import Figures, Grid, evaluate, joined
 from hexconv.search.machine import rates
 from hexconv.search.question import SLACK, Question, cost, ranked, value
 from hexconv.search.space import Space, kinds_of_strips, least_bytes
@@ -46,7 +46,7 @@ def best_plan(chain: Chain, question: Question) -> Found:
 
 def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
     """Look at strips of columns too; `grid` and `found` are those of whole rows."""
-    passed_over, too_large, bound = 0, 0, lower_bound(chain)
+    passed_over, bound = 0, lower_bound(chain)
     grids, known = [grid], _Known(question, found.fewest_packets, found.best, found.quick)
     stale = dict.fromkeys(get_args(ColumnHalo), 0)
     for strip in kinds_of_strips(chain, question.plan):
@@ -55,8 +55,6 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
         is_over = stale[strip.column_halo] >= MOST_STALE and not known.may_move_less(least)
         if is_over or not known.may_gain(least):
             passed_over += space.size
-        elif known.best and least_footprint(chain, space) > question.vtcm_bytes:
-            too_large += space.size
         else:
             grids.append(evaluate(chain, space, rates(question.plan.arch)))
             gained = known.beside(grids[-1])
@@ -66,7 +64,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
             known = gained
     if len(grids) > 1:
         found = choose(chain, joined(grids), question, bound)
-    return found.beside(READ_MORE, passed_over).beside(TOO_LARGE, too_large)
+    return found.beside(READ_MORE, passed_over)
 
 
 MOST_STALE = 4
@@ -131,23 +129,6 @@ class _Known:
             other.traffic_bytes <= plan.traffic_bytes and value(other, self.question.quickness, self.question) <= time
             for other in self.quick
         )
-
-
-def least_footprint(chain: Chain, space: Space) -> int:
-    """Return a lower bound of the footprints of plans in one kind of strips, in bytes; 0 where no column is kept.
-
-    Caches grow with the height of a stripe, with second slots and with the share of a filter that is staged at a time.
-    """
-    (strip,) = space.strips
-    if strip is None or strip.column_halo == "recompute":
-        return 0
-    words = tuple(
-        words
-        for words in space.words
-        if strip.goes_with(words) and words.buffering == "single" and words.filters == "per_tile"
-    )
-    lowest = replace(space, words=words, rows=space.rows[:1], h_splits=space.h_splits[:0])
-    return int(nest_footprint(chain, lowest.in_strips(0)).min())
 
 
 def lower_bound(chain: Chain) -> int:

@@ -73,8 +73,7 @@ class Proof:
 
 
 READ_MORE = "strips that read at least as much as the answer moves"
-TOO_LARGE = "strips that keep more columns than fit"
-"""Bounds that exclude plans whose figures aren't computed."""
+"""The bound that excludes plans whose figures aren't computed."""
 
 
 @dataclass(frozen=True)

@@ -102,8 +102,9 @@ class Grid:
         )
 
 
-MOST_KEPT = 1 << 22
-"""The most plans whose figures are kept: a chain is asked for by several objectives, limits and speeds of memory."""
+MOST_GRIDS, MOST_KEPT = 1 << 10, 1 << 13
+"""How many grids are kept, and the most plans of one: a chain is asked for by several objectives, limits and speeds.
+Plans take 40 bytes each, so that is 340 MB at most."""
 _KEPT: OrderedDict[Hashable, Grid] = OrderedDict()
 
 
@@ -116,12 +117,15 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         rates: the machine's rates, for the latency.
     """
     key = chain, space.key, rates.nest, rates.source
-    if key not in _KEPT:
-        _KEPT[key] = _evaluate(chain, space, rates)
-        while sum(len(grid.macs) for grid in _KEPT.values()) > MOST_KEPT and len(_KEPT) > 1:
-            _KEPT.popitem(last=False)
-    _KEPT.move_to_end(key)
-    return _KEPT[key]
+    if key in _KEPT:
+        _KEPT.move_to_end(key)
+        return _KEPT[key]
+    grid = _evaluate(chain, space, rates)
+    if len(grid.macs) <= MOST_KEPT:
+        _KEPT[key] = grid
+    if len(_KEPT) > MOST_GRIDS:
+        _KEPT.popitem(last=False)
+    return grid
 
 
 def forget() -> None:
@@ -186,12 +190,6 @@ def _of_rows(chain: Chain, space: Space, rates: Rates) -> Grid:
     work = sum(traffic.values()), sum(rows_macs(axes).values())
     figures = (footprint_bytes(axes, GRANULE_BYTES), *work, packets, rows_exposed(axes, traffic))
     return Grid(space, *(np.broadcast_to(each, space.shape).ravel() for each in figures))
-
-
-def nest_footprint(chain: Chain, space: Space) -> Integers:
-    """Compute the footprint of every plan of a nest of rows, [N], alone."""
-    footprint = footprint_bytes(NestAxes(chain, space.plans), GRANULE_BYTES)
-    return np.broadcast_to(footprint, space.shape).ravel()
 
 
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
