@@ -1,12 +1,12 @@
 """`python -m reports.model`: compares the model of latency with runs of chains that it was not fitted to.
 
-The table has 200 pairs of a chain and a plan, one row each, and no pair twice. The chains are those of ResNet-18,
-VGG-16, U-Net and FSRCNN, with images cut until a run takes seconds, and random ones. Half of the plans are drawn from
-all plans of the chain. The others are the plan with all knobs at their defaults, those of least traffic in 4 MiB and in
-1 MiB, and the one of least footprint.
+The table has 5 pairs of each chain and a plan, one row each, and no pair twice. The chains are those of ResNet-18,
+VGG-16, U-Net, FSRCNN and MobileNetV2, with images cut until a run takes seconds, and random ones, some of each kind: of
+depthwise convs, of groups, and of few channels. Half of the plans are drawn from all plans of the chain. The others are
+the plan with all knobs at their defaults, those of least traffic in 4 MiB and in 1 MiB, and the one of least footprint.
 
-The error of the model is written into the file of the machine, and `hexconv best` prints it. Every run is kept in
-`build/model.journal`: a command that was interrupted goes on from there.
+The error of the model by kind is written into the file of the machine, and `hexconv best` prints that of its answer.
+Every run is kept in `build/model.journal`: a command that was interrupted goes on from there.
 """
 
 import argparse
@@ -14,15 +14,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, count, groupby, islice
+from operator import attrgetter
 from pathlib import Path
 import numpy as np
 import pandas as pd
 from hexconv.analyze import Planned, needed_macs
 from reports.kept import Runs
+from reports.board import NETS
 from reports.network_shapes import chains_of, small
-from reports.rates import write_error
+from reports.rate_cases import depthwise_cases, few_channel_cases, sweep_cases
+from reports.rates import write_errors
 from hexconv.search import Question, Space, best_plan
-from hexconv.search.machine import rates
+from hexconv.search.machine import KINDS, kind_of, rates
 from hexconv.search.question import Objective
 from hexconv.spec import Case, Chain, Plan
 from hexconv.spec.dtypes import Dtype
@@ -61,6 +64,7 @@ class Pair:
         chain: the name of the chain.
         shape: its convs, in a word.
         plan: its knobs, in a word.
+        kind: the form of its convs that is hardest to predict (`hexconv.search.machine.KINDS`).
         drawn: whether the plan was drawn from all plans of the chain.
         passed: whether the result was numpy's.
         packets: the packets of the run.
@@ -70,6 +74,7 @@ class Pair:
     chain: str
     shape: str
     plan: str
+    kind: str
     drawn: bool
     passed: bool
     packets: int
@@ -107,17 +112,13 @@ class Agreement:
 
 
 def breakdown(found: Sequence[Pair]) -> Iterator[str]:
-    """A line for each network and one for the random chains: how far their pairs are off, and the furthest of them."""
-    for kind, group in groupby(sorted(found, key=_kind), key=_kind):
+    """A line for each kind of chain: how far its pairs are off, and the furthest of them."""
+    for kind, group in groupby(sorted(found, key=attrgetter("kind")), key=attrgetter("kind")):
         pairs = list(group)
         most = max(pairs, key=lambda pair: abs(pair.error))
         nine_of_ten = Agreement.of(pairs).nine_of_ten
         furthest = f"most {100 * most.error:+.1f} % ({most.chain}, {most.plan})"
-        yield f"  {kind:<9} {len(pairs):>3} pairs, nine of ten within {100 * nine_of_ten:4.1f} %, {furthest}"
-
-
-def _kind(pair: Pair) -> str:
-    return pair.chain.partition("-")[0]
+        yield f"  {kind:<21} {len(pairs):>3} pairs, nine of ten within {100 * nine_of_ten:4.1f} %, {furthest}"
 
 
 def _are_far_apart(a: Pair, b: Pair) -> bool:
@@ -129,6 +130,20 @@ def chains() -> Iterator[tuple[str, Chain]]:
     named = [(name, small(chain, MOST_MACS)) for name, chain in chains_of(*NETWORKS).items()]
     yield from named
     yield from islice(random_chains(), CHAINS - len(named))
+    yield from ((f"mobilenetv2-{name}", small(chain, MOST_MACS // 4)) for name, chain in NETS["mobilenetv2"].items())
+    streams = (depthwise_cases(SEED), few_channel_cases(SEED), filter(_has_groups, sweep_cases(SEED)))
+    for kind, stream in zip(("depthwise", "few", "groups"), streams, strict=True):
+        large = (case.chain for case in stream if needed_macs(case.chain) >= FEWEST_MACS)
+        for number, chain in enumerate(islice(large, OF_KIND)):
+            yield f"{kind}-{number}", chain
+
+
+OF_KIND = 8
+"""How many random chains of each kind there are beside others."""
+
+
+def _has_groups(case: Case) -> bool:
+    return kind_of(Planned.of(case)) == "words of groups"
 
 
 def random_chains() -> Iterator[tuple[str, Chain]]:
@@ -173,7 +188,7 @@ def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
     """Run a pair, and predict it by the model."""
     run = runs.of(case)
     modelled = rates(case.settled.arch).packets(Planned.of(case))
-    told = (case.name, case.chain.slug, case.settled.slug, is_drawn, run.passed)
+    told = (case.name, case.chain.slug, case.settled.slug, kind_of(Planned.of(case)), is_drawn, run.passed)
     return Pair(*told, run.packets, round(modelled))
 
 
@@ -195,7 +210,9 @@ def main(arguments: Sequence[str]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(path, index=False)
     agreement = Agreement.of(found)
-    write_error(agreement.nine_of_ten)
+    kinds = {kind: [pair for pair in found if pair.kind == kind] for kind in KINDS}
+    by_kind = {kind: Agreement.of(pairs).nine_of_ten for kind, pairs in kinds.items() if pairs}
+    write_errors(agreement.nine_of_ten, by_kind)
     drawn, share = sum(pair.drawn for pair in found), agreement.ordered / agreement.compared
     print(f"{agreement.pairs} pairs, {drawn} of plans that were drawn from all; {path}")
     print(f"nine of ten within {100 * agreement.nine_of_ten:.1f} %")

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.optimize import nnls
 from hexconv.search.machine import Prices
 import argparse
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -236,7 +235,8 @@ def _of_scalar_code(occurs: Mapping[str, float]) -> dict[str, float]:
 def lines_of(name: str, prices: Prices) -> list[str]:
     """Return the lines of the machine's file for HVX kernels, and for scalar code beside them."""
     errors = [f"error = {prices.error:.3g}", f"scalar_error = {prices.scalar_error:.3g}"]
-    lines = [f"[{name}]", *errors, f"[{name}.parts]"]
+    kinds = [f"[{name}.errors]", *(f'"{kind}" = {share:.3g}' for kind, share in prices.errors.items())]
+    lines = [f"[{name}]", *errors, *kinds, f"[{name}.parts]"]
     return [*lines, *(f"{part} = {price}" for part, price in sorted(prices.parts.items()))]
 
 
@@ -273,11 +273,17 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def write_error(share: float) -> None:
-    """Write how far nine of ten runs of HVX kernels are off, rounded up, and nothing else."""
-    stated = f"[nest]\nerror = {ceil(share * 1000) / 1000:.3g}\n"
+def write_errors(share: float, by_kind: Mapping[str, float]) -> None:
+    """Write how far nine of ten runs of HVX kernels are off, of all and by kind, rounded up, and nothing else."""
+    nest = replace(rates(ARCH).nest, error=_up(share), errors={kind: _up(each) for kind, each in by_kind.items()})
     text = machine_file(ARCH).read_text(encoding="utf-8")
-    machine_file(ARCH).write_text(re.sub(r"\[nest\]\nerror = .*\n", stated, text), encoding="utf-8")
+    first, end = text.index("[nest]"), text.index("[kernels.")
+    lines = "\n".join(lines_of("nest", nest)) + "\n"
+    machine_file(ARCH).write_text(text[:first] + lines + text[end:], encoding="utf-8")
+
+
+def _up(share: float) -> float:
+    return ceil(share * 1000) / 1000
 
 
 def write(isa: str, nest: Prices, plain: Sequence[str]) -> None:

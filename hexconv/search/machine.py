@@ -17,6 +17,7 @@ The model serves to weigh recomputing against reloading, not to promise a time.
 """
 
 from collections.abc import Mapping
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -67,12 +68,14 @@ class Prices:
     Attributes:
         error: nine of ten runs that the prices were not fitted to differ from the model by no more than this share.
         scalar_error: the same for chains of which scalar code serves some convs.
+        errors: the same by kind of chain, which is the first form of these that any of its convs has.
         parts: the packets of one occurrence, by part; a part without a price costs nothing.
     """
 
     error: float
     scalar_error: float
     parts: dict[str, float]
+    errors: dict[str, float] = field(default_factory=dict)
 
     def packets(self, occurs: Mapping[str, float]) -> float:
         """Return the packets of the model, from how often each part occurs.
@@ -115,7 +118,19 @@ class Rates:
             return None
         if nest == "blocks":
             return self.plain(dtype).error
-        return self.nest.scalar_error if "plain" in planned.rows.kernels else self.nest.error
+        if "plain" in planned.rows.kernels:
+            return self.nest.scalar_error
+        return self.nest.errors.get(kind_of(planned), self.nest.error)
+
+
+KINDS = ("words of groups", "depthwise", "windows of dense rows", "pixels", "channels")
+"""The kinds of chains by which the model's error is told, the hardest to predict first."""
+
+
+def kind_of(planned: Planned) -> str:
+    """Return the kind of a chain of HVX kernels: the first of `KINDS` that is the form of one of its convs."""
+    forms = {conv.form.name for conv in planned.rows.convs}
+    return next(kind for kind in KINDS if kind in forms)
 
 
 def machine_file(arch: str) -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from hexconv.analyze import needed_macs
 from hexconv.search import Space
-from hexconv.search.machine import rates
+from hexconv.search.machine import KINDS, rates
 from hexconv.spec import Chain, Conv2d, Plan, Requantize
 from reports.model import (
     FEWEST_MACS,
@@ -28,8 +28,8 @@ TABLE = Path(__file__).parents[2] / "reports" / "model.csv"
 CONV = Conv2d(out_channels=96, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-6))
 
 
-def pair(chain: str, packets: int, model: float) -> Pair:
-    return Pair(chain, "", f"plan{packets}", True, True, packets, model)
+def pair(chain: str, packets: int, model: float, kind: str = "channels") -> Pair:
+    return Pair(chain, "", f"plan{packets}", kind, True, True, packets, model)
 
 
 def test_nine_of_ten_are_within_what_is_told() -> None:
@@ -76,6 +76,10 @@ def test_the_table_holds_what_the_machines_file_states() -> None:
     agreement = Agreement.of(found)
     assert agreement.nine_of_ten <= rates("v68").nest.error < agreement.nine_of_ten + 0.001
     assert agreement.ordered >= RIGHTLY * agreement.compared
+    for kind, error in rates("v68").nest.errors.items():
+        nine_of_ten = Agreement.of([each for each in found if each.kind == kind]).nine_of_ten
+        assert nine_of_ten <= error < nine_of_ten + 0.001
+    assert set(rates("v68").nest.errors) == set(table["kind"]) == set(KINDS)
 
 
 def test_prices_are_fitted_to_no_pair_of_the_table() -> None:
@@ -86,8 +90,8 @@ def test_prices_are_fitted_to_no_pair_of_the_table() -> None:
 
 
 def test_each_kind_of_chain_tells_how_far_it_is_off() -> None:
-    found = [pair("vgg16-a", 100, 105), pair("vgg16-b", 100, 80), pair("random-1", 100, 100)]
-    random, vgg = breakdown(found)
-    assert "random      1 pairs, nine of ten within  0.0 %" in random
-    assert "vgg16       2 pairs" in vgg
-    assert "most -20.0 % (vgg16-b" in vgg
+    found = [pair("a", 100, 105), pair("b", 100, 80), pair("c", 100, 100, "depthwise")]
+    channels, depthwise = breakdown(found)
+    assert "depthwise               1 pairs, nine of ten within  0.0 %" in depthwise
+    assert "channels                2 pairs" in channels
+    assert "most -20.0 % (b" in channels

@@ -57,7 +57,7 @@ def test_plans_of_hvx_kernels_have_latencies_of_their_own() -> None:
     found = best_plan(chain, Question(1 << 22, "latency", plan))
     assert found.best
     assert found.best.latency_packets == min(grid.latency_packets)
-    assert found.proof.model_error == rates("v68").nest.error
+    assert found.proof.model_error == rates("v68").nest.errors["pixels"]
 
 
 def test_the_error_that_is_told_is_that_of_the_kernel_that_is_answered() -> None:
@@ -66,7 +66,7 @@ def test_the_error_that_is_told_is_that_of_the_kernel_that_is_answered() -> None
     question = Question(1 << 22, "latency", Plan(kernel="hvx"))
     found = best_plan(chain, question)
     assert found.best
-    error = rates("v68").nest.error
+    error = rates("v68").nest.errors["channels"]
     assert found.proof.model_error == error
     [line] = [line for line in bound_lines(found, question) if "are no bound" in line]
     assert f"within {100 * error:.0f} % of the model" in line
