@@ -53,6 +53,7 @@ from hexconv.search import (
     verify,
 )
 from hexconv.search.plan_runs import cases_to_run, counts_of, raced
+from hexconv.search.question import in_bands
 from hexconv.spec import Plan
 from hexconv.spec.choices import Objective
 from hexconv.spec.kernel_choice import Target, kernel_words
@@ -168,7 +169,7 @@ def best_model(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     with waiting("planning"):
         imported = import_model(paths[0], stated_shapes("best", asked.shapes))
         limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity_of(Plan())
-        question = replace(_question(limit, asked), plan=_plan_of(asked, asked.kernel))
+        question = replace(_question(limit, asked), plan=in_bands(asked.threads, asked.kernel))
     planned = plan(imported, question, lambda network: _raced(network, asked.seconds) if asked.run else network)
     network, batch = planned.network, Batch([])
     for member in planned.members:
@@ -247,12 +248,7 @@ def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwo
 
 def _question(limit: int, asked: Asked) -> Question:
     speed = asked.bytes_per_packet
-    return Question(limit, asked.objective, _plan_of(asked), asked.target, asked.caches, bytes_per_packet=speed)
-
-
-def _plan_of(asked: Asked, kernel: Kernel | None = None) -> Plan:
-    """The knobs that are asked for."""
-    return Plan(kernel=kernel or "hvx", threads=asked.threads) if asked.threads > 1 else Plan(kernel=kernel)
+    return Question(limit, asked.objective, in_bands(asked.threads), asked.target, asked.caches, bytes_per_packet=speed)
 
 
 def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:

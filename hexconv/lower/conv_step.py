@@ -14,18 +14,14 @@ from hexconv.tir.statements import Block
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of a cache that a step reads or writes.
+class InCache:
+    """A place in a cache, by a load of the element at which its row 0 begins.
 
     Attributes:
-        at: a load of the element at which row 0 of the cache begins, at the step's first channel.
-        first: the row of the cache that the step writes or reads first; in the output, its slab (block of 8 rows).
-        ring: the rows of a ring buffer, after which the cache begins anew; 0 where the cache is no ring.
+        at: the load, at the step's first channel.
     """
 
     at: TensorLoad
-    first: tirx.Expr
-    ring: int
 
     @property
     def buffer(self) -> tirx.Var:
@@ -36,6 +32,19 @@ class Rows:
     def origin(self) -> tirx.Expr:
         """The element at which row 0 begins, once the cache is flat."""
         return self.at.indices[0]
+
+
+@dataclass(frozen=True)
+class Rows(InCache):
+    """The rows of a cache that a step reads or writes.
+
+    Attributes:
+        first: the row of the cache that the step writes or reads first; in the output, its slab (block of 8 rows).
+        ring: the rows of a ring buffer, after which the cache begins anew; 0 where the cache is no ring.
+    """
+
+    first: tirx.Expr
+    ring: int
 
     def behind(self, elements: tirx.Expr) -> "Rows":
         """Return the same rows from a later channel on."""
@@ -43,29 +52,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Where the columns of a tensor begin that a step keeps for the next strip.
-
-    Attributes:
-        at: a load of the element at which row 0 of the tensor begins, at the step's first channel.
-    """
-
-    at: TensorLoad
+class Kept(InCache):
+    """Where the columns of a tensor begin that a step keeps for the next strip."""
 
     @property
     def tensor(self) -> int:
         """The number of the tensor; 0 is the input."""
         return held_by(self.at.source).number
-
-    @property
-    def buffer(self) -> tirx.Var:
-        """The cache."""
-        return self.at.source
-
-    @property
-    def origin(self) -> tirx.Expr:
-        """The element at which row 0 begins, once the cache is flat."""
-        return self.at.indices[0]
 
 
 def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:

@@ -18,7 +18,8 @@ from hexconv.network.program_steps import INPUT, Operation, Other, Program
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
-from hexconv.spec import Case, Plan, Target
+from hexconv.search.question import in_bands
+from hexconv.spec import Case, Target
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
 
 
@@ -36,9 +37,8 @@ def question_of(
     Raises:
         InputError: more threads are asked for than the plan's architecture has contexts.
     """
-    if target == "hexagon" and threads > 1:
-        return Question(vtcm_bytes, objective, Plan(kernel="hvx", threads=threads), target)
-    return Question(vtcm_bytes, objective, target=target)
+    plan = in_bands(threads if target == "hexagon" else 1)
+    return Question(vtcm_bytes, objective, plan, target)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hexconv.network.call_costs import CallCost
 from hexconv.report.check_tables import headed
 from hexconv.report.words import plan_effects, plan_name
 from hexconv.search.cuts import Cut, Cuts
-from hexconv.search.found import READ_MORE, Found, Proof
+from hexconv.search.found import PASSED_OVER, Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
 from hexconv.search.planned_chains import CUT, DEFAULT, Answer, Lap, PlannedNetwork, Race
@@ -135,10 +135,10 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
     proof, objective = found.proof, question.objective
     if found.best is None:
         return
-    if passed_over := sum(each.plans for each in proof.excluded if each.bound == READ_MORE):
+    if passed_over := sum(each.plans for each in proof.excluded if each.bound == PASSED_OVER):
         yield (
-            f"{passed_over} plans in narrower strips were not looked at: what they read at least, and the fewest "
-            "packets of whole rows, are no better than what was found"
+            f"{passed_over} plans in narrower strips were passed over: what they read at least is no better than what "
+            "was found, or four wider kinds in a row were not"
         )
     yield (
         f"no plan can have less traffic than {proof.lower_bound} bytes, each needed byte once: "

@@ -41,11 +41,11 @@ def _counted(*names: str) -> Keys:
 
 
 PROOF = (
-    Key("method", "`exhaustive`: the figures of every plan were computed"),
-    Key("status", "`optimal`, which follows from the method"),
+    Key("method", "`exhaustive`: the figures of every plan were computed, but for strips that were passed over"),
+    Key("status", "`optimal` among the plans whose figures were computed"),
     Key("scope", "which plans the proof speaks of", (Scope,)),
     Key("plans", "the number of plans in the space"),
-    Key("evaluated", "the number of plans whose figures were computed: all"),
+    Key("evaluated", "how many plans the search evaluated in a second"),
     Key("fitting", "the number of plans that fit"),
     Key("excluded[]", "the bounds that exclude every plan but the answer", (Excluded,)),
     Key("lower_bound", "the bytes of traffic that no plan goes below"),

@@ -1,4 +1,7 @@
-"""The best plan of one chain: every plan of its space is looked at, so that the answer is exact among them."""
+"""The best plan of one chain: every plan is looked at, but for strips of columns that promise nothing.
+
+The answer is exact among the plans that are looked at. `reports.plans` holds it against all.
+"""
 
 import time
 from dataclasses import dataclass, replace
@@ -10,7 +13,7 @@ import numpy as np
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
-from hexconv.search.found import READ_MORE, Found, choose, quickest
+from hexconv.search.found import PASSED_OVER, Found, choose, quickest
 from hexconv.search.grid import Figures, Grid, evaluate, joined
 from hexconv.search.machine import rates
 from hexconv.search.question import SLACK, Question, cost, ranked, value
@@ -64,7 +67,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
             known = gained
     if len(grids) > 1:
         found = choose(chain, joined(grids), question, bound)
-    return found.beside(READ_MORE, passed_over)
+    return found.beside(PASSED_OVER, passed_over)
 
 
 MOST_STALE = 4

@@ -332,7 +332,8 @@ def _least(pieces: Pieces) -> Cut | None:
 def _quick_enough(cuts: Sequence[Cut], question: Question) -> Cut | None:
     """Return the cut that moves the fewest bytes, of those that are about as quick as the quickest."""
     times = [value(cut, question.quickness, question) for cut in cuts]
-    quick = [cut for cut, time in zip(cuts, times, strict=True) if time <= min(times) * (1 + question.slack)]
+    most = min(times, default=0) * (1 + question.slack)
+    quick = [cut for cut, time in zip(cuts, times, strict=True) if time <= most]
     return quick[-1] if quick else None
 
 
@@ -361,7 +362,10 @@ class Front:
 
     @classmethod
     def joined(cls, fronts: Sequence["Front"]) -> "Front":
-        """Return the front of several; of ways that are equal in both, the one with the fewest pieces is kept."""
+        """Return the front of several; of ways that are equal in both, the one with the fewest pieces is kept.
+
+        Of more than `MOST_POINTS` ways, those at even steps are kept, the first and the last among them.
+        """
         names = ("times", "traffic_bytes", "pieces", "back")
         columns = [np.concatenate([getattr(front, name) for front in fronts]) for name in names]
         order = np.lexsort((columns[2], columns[1], columns[0].astype(float).round(DIGITS)))

@@ -36,11 +36,11 @@ class Proof:
     """Why there is no better plan.
 
     Attributes:
-        method: `exhaustive`: the figures of every plan were computed.
-        status: `optimal`, which follows from the method.
+        method: `exhaustive`: the figures of every plan were computed, but for strips that were passed over.
+        status: `optimal` among these.
         scope: what was held fixed in all plans, and which knobs were turned.
         plans: the number of plans in the space.
-        evaluated: the number of plans whose figures were computed: all but those that a bound excludes at once.
+        evaluated: the number of plans whose figures were computed: all but those in strips that were passed over.
         fitting: the number of plans that fit.
         excluded: every plan but the answer, by the bound that excludes it.
         lower_bound: the bytes of traffic that no plan of any kind goes below.
@@ -72,8 +72,8 @@ class Proof:
         return round(self.evaluated / max(self.seconds, 1e-9))
 
 
-READ_MORE = "strips that read at least as much as the answer moves"
-"""The bound that excludes plans whose figures aren't computed."""
+PASSED_OVER = "narrower strips that were passed over: no better by what they read, or behind four kinds that were none"
+"""Why the figures of some plans aren't computed (`hexconv.search.best_plan`); no bound excludes them."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
 from hexconv.search.machine import rates
-from hexconv.search.question import COSTS, IN_VTCM, SLACK, Question, placed, value
+from hexconv.search.question import COSTS, IN_VTCM, SLACK, Question, in_bands, placed, value
 from hexconv.spec import Case, Chain, KernelChoice, Plan, nest_of
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.plan import WITHOUT_TAG
@@ -242,8 +242,7 @@ def _unplanned(case: Case, question: Question) -> Figures | None:
     if question.caches not in IN_VTCM:
         return None  # It doesn't say where caches lie.
     asked, threads = question.plan, question.plan.threads
-    alone = Plan() if threads == 1 else Plan(kernel="hvx", threads=threads)
-    settled = Case(case.name, case.chain, alone, target=question.target, states_plan=False).settled
+    settled = Case(case.name, case.chain, in_bands(threads), target=question.target, states_plan=False).settled
     figures = figures_of(case.chain, replace(settled, arch=asked.arch), rates(asked.arch))
     return figures if figures.footprint_bytes <= question.vtcm_bytes else None
 

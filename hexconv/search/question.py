@@ -24,7 +24,7 @@ from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import memory_of, rates
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
-from hexconv.spec.choices import Objective
+from hexconv.spec.choices import Kernel, Objective
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
 
 COSTS: dict[Objective, tuple[str, str, str]] = {
@@ -150,6 +150,15 @@ class Question:
             raise Unsupported(
                 f"the {which} reads every cache by scalar loads; take --caches all-in-vtcm, or --kernel hvx"
             )
+
+
+def in_bands(threads: int, kernel: Kernel | None = None) -> Plan:
+    """Return the plan of a question for so many threads, which the hvx kernel alone obeys.
+
+    >>> in_bands(1) == Plan(), in_bands(4).kernel
+    (True, 'hvx')
+    """
+    return Plan(kernel=kernel or "hvx", threads=threads) if threads > 1 else Plan(kernel=kernel)
 
 
 def placed(plan: Plan, footprint_bytes: int) -> Plan:
