@@ -1008,10 +1008,25 @@ static int inner_loops(const struct hexconv_view *how) {
     return next->places == NULL && next->source_step == 1 && inner->source_step > 0 ? 2 : 0;
 }
 
-static int view(void *user, Tensor source, const struct hexconv_view *how, Tensor result) {
-    if (form_of(result) != HEXCONV_VIEW || how->count > 8) return hexconv_plain_operators().view(NULL, source, how, result);
+/* The same loops with the longest one innermost: where bytes are copied one by one, each turn of the others costs more than a byte. */
+static void order_for_bytes(const struct hexconv_view *how, struct hexconv_dimension *loops) {
+    int longest = how->count - 1;
+    for (int i = how->count - 2; i >= 0; i--)
+        if (how->dimensions[i].size > how->dimensions[longest].size) longest = i;
+    int at = 0;
+    for (int i = 0; i < how->count; i++)
+        if (i != longest) loops[at++] = how->dimensions[i];
+    loops[at] = how->dimensions[longest];
+}
+
+static int view(void *user, Tensor source, const struct hexconv_view *given, Tensor result) {
+    if (form_of(result) != HEXCONV_VIEW || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
     const struct hexconv_viewed *const form = result->integers;
-    const int inner = inner_loops(how);
+    const int inner = inner_loops(given);
+    struct hexconv_dimension loops[8];
+    struct hexconv_view ordered = *given;
+    if (inner == 0) order_for_bytes(given, loops), ordered.dimensions = loops;
+    const struct hexconv_view *const how = &ordered;
     size_t written = 1;
     for (int i = 0; i < how->count; i++) written *= (size_t)how->dimensions[i].size;
     if (form->looks_up && inner != 1) return hexconv_plain_operators().view(NULL, source, how, result);
