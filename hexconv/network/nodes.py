@@ -407,6 +407,8 @@ def _pool(
         bottom, right = (start + far - size - first for start, far, size, first in placed)
         padding = (*padding[:2], max(padding[2], bottom), max(padding[3], right))
     how = Window(tuple(kernel), tuple(strides), tuple(dilations), padding, counts)
+    if how.sees_nothing(source.extents, result.extents):
+        raise Refused("one of its windows lies in its padding alone, of which ONNX has no value; export it with less")
     reading.add(operator, node, [source], result, how)
 
 

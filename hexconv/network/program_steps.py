@@ -135,6 +135,20 @@ class Window:
     padding: tuple[int, int, int, int]
     counts_padding: bool = False
 
+    def sees_nothing(self, source: Extents, result: Extents) -> bool:
+        """Whether some place of the result has a window with no element of the source, so that its mean is none.
+
+        >>> wide = Window((2, 1), (1, 1), (2, 1), (1, 0, 1, 0))
+        >>> wide.sees_nothing((1, 1, 1, 1), (1, 1, 1, 1)), wide.sees_nothing((1, 2, 1, 1), (1, 2, 1, 1))
+        (True, False)
+        """
+        axes = zip(self.kernel, self.stride, self.dilation, self.padding, source[1:3], result[1:3], strict=False)
+        return any(
+            not any(0 <= place * stride - first + tap * apart < size for tap in range(taps))
+            for taps, stride, apart, first, size, made in axes
+            for place in range(made)
+        )
+
 
 @dataclass(frozen=True)
 class Filters:

@@ -122,10 +122,12 @@ def pool(operator: str) -> Callable[[Draw], Drawn]:
             padding = tuple(int(draw.random.integers(0, kernel[at % 2])) for at in range(4))
             reach = [(size - 1) * apart + 1 for size, apart in zip(kernel, dilation, strict=True)]
             room = [extents[1 + at] + padding[at] + padding[2 + at] - reach[at] for at in (0, 1)]
-            if min(room) >= 0:
+            if min(room) < 0:
+                continue
+            rows, columns = (left // step + 1 for left, step in zip(room, stride, strict=True))
+            window = Window(kernel, stride, dilation, padding, draw.chance(0.5))  # pyright: ignore[reportArgumentType]
+            if not window.sees_nothing(extents, (extents[0], rows, columns, extents[3])):
                 break
-        rows, columns = (left // step + 1 for left, step in zip(room, stride, strict=True))
-        window = Window(kernel, stride, dilation, padding, draw.chance(0.5))  # pyright: ignore[reportArgumentType]
         return draw.drawn(
             operator, [draw.operand("one", extents)], draw.result((extents[0], rows, columns, extents[3])), window
         )
