@@ -19,17 +19,16 @@ all-1x1, all-5x5, all-7x7   four 1x1 (64 and 256 channels), three 5x5 (32) and t
 Activations and filters take a byte an element. Chains of one net are planned one by one, and their bytes add up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from reports.network_shapes import MULTIPLIER, NETWORKS, conv
-from hexconv.spec import Chain, Conv2d, Requantize
-from hexconv.search import Answer, Question, plan_chain
-from hexconv.spec import Case, Plan
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
 import pandas as pd
 
+from hexconv.search import Answer, Question, plan_chain
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from reports.network_shapes import MULTIPLIER, NETWORKS, conv
 
 SCALE = Requantize(multiplier=MULTIPLIER, shift=-8)
 

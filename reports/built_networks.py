@@ -1,4 +1,4 @@
-"""`python -m reports.built_networks MODEL-FORM.onnx...`: builds networks as C, compiles them in a clean folder, runs them.
+"""`python -m reports.built_networks MODEL-FORM.onnx...`: builds networks as C, compiles them apart, and runs them.
 
 A network is planned for the least latency, and built for this machine, and for Hexagon on one thread and on several.
 The folder is compiled by `zig cc` as its README says, and its example compares every element with numpy, as `run` and
@@ -17,46 +17,43 @@ by the code that is called, all that it reads, the simulator and the seed, so th
 again. Objects for several instruction sets often differ in their labels alone; they are the same code, called once.
 """
 
-import io
-from dataclasses import asdict, dataclass
-from pathlib import Path
-import numpy as np
-from elftools.elf.elffile import ELFFile
-from hexconv.build.built_chain import Parts
-from hexconv.build.called_library import called_chain
-from hexconv.lower.hexagon_object import HexagonObject
-from hexconv.network import BuiltNetwork
-from hexconv.network.called_network import simulated_network
-from hexconv.run.copy_engine import Copies
-from hexconv.run.measurement import Measurement
-from hexconv.run.simulator.made_files import content_key
-from hexconv.run.simulator.qemu import find_qemu
-from hexconv.run.simulator.runner import Simulator
-from hexconv.run.tensors import Array
-from hexconv.sweep.journal import Journal
-from hexconv.run.simulator.made_files import provenance
 import argparse
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+
 from hexconv.apart import Limits
-from reports.kept import keep_all, named
+from hexconv.build.built_chain import Parts
+from hexconv.build.called_library import called_chain, chain_object
 from hexconv.build.library import ARCHIVE
-from hexconv.build.called_library import chain_object
 from hexconv.errors import RunFailed
+from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.lower.hexagon_target import isas
 from hexconv.lower.vtcm import capacity_of
-from hexconv.network import Wanted
+from hexconv.network import BuiltNetwork, Wanted
 from hexconv.network.answer import seen_by, stored_by
-from hexconv.network.compiled import Compiled
 from hexconv.network.built_network import compiled_network, read_network, tensors_of, write_compiled
-from hexconv.network.called_network import network_object
+from hexconv.network.called_network import network_object, simulated_network
+from hexconv.network.compiled import Compiled
 from hexconv.network.program_steps import Program
+from hexconv.run.copy_engine import Copies
+from hexconv.run.measurement import Measurement
+from hexconv.run.simulator.made_files import content_key, provenance
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import Array
 from hexconv.spec import Plan, Target
+from hexconv.sweep.journal import Journal
 from hexconv.written import scratch
-
+from reports.kept import keep_all, named
 
 SECONDS = 3600.0
 WEIGHTS = "network.weights.bin"

@@ -16,13 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from hexconv.analyze import needed_work
-from reports.qnn import ARCHITECTURES
-from reports.board import NETS
-from reports.board import LIMITS_MIB, planned
-from reports.board import write_rows
-from hexconv.spec import Chain
 
+from hexconv.analyze import needed_work
+from hexconv.spec import Chain
+from reports.board import LIMITS_MIB, NETS, planned, write_rows
+from reports.qnn import ARCHITECTURES
 
 ACCOUNTS = Path("reports/qnn.csv")
 

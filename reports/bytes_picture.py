@@ -5,9 +5,9 @@ that 1 is the lower bound, which is drawn as a line.
 """
 
 from pathlib import Path
+
 import altair as alt
 import pandas as pd
-
 
 TABLE = Path("reports/bytes.csv")
 PICTURE = Path(__file__).parents[1] / "hexconv" / "docs" / "pictures" / "bytes.svg"

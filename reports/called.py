@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from reports.kept import keep_all
+
 from hexconv.build import build
 from hexconv.build.called_library import simulated_chain
 from hexconv.lower import lower_case
@@ -21,7 +21,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case
 from hexconv.written import scratch
-
+from reports.kept import keep_all
 
 MOST_PERCENT = 1.0
 HUNDRED = 100

@@ -1,25 +1,28 @@
 """Write the page of the site that has every column of every table and every key of JSON, each with a sentence."""
 
 from dataclasses import fields
-from reports import built_networks
-from reports import called
-from reports import hvx
-from reports import model
-from reports import verify_networks
-from reports import networks
-from reports import operators
-from reports import wild
-from reports import qnn
-from reports import fits
-from reports import plans
-from reports import bytes
+
 from hexconv.report.check_tables import COLUMNS as CACHE_COLUMNS
+from hexconv.report.check_tables import RUN_COLUMNS as RUN_COLUMNS
 from hexconv.report.described import attributes, markdown
 from hexconv.report.keys import keys_page
-from hexconv.report.check_tables import RUN_COLUMNS as RUN_COLUMNS
 from hexconv.spec import Plan
 from hexconv.sweep.grid_file import COLUMN_OF
 from hexconv.sweep.survey import COLUMNS
+from reports import (
+    built_networks,
+    bytes,
+    called,
+    fits,
+    hvx,
+    model,
+    networks,
+    operators,
+    plans,
+    qnn,
+    verify_networks,
+    wild,
+)
 
 
 def _of(kind: type) -> dict[str, str]:

@@ -15,16 +15,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
 from hexconv.analyze import needed_macs
-from reports.board import NETS
-from reports.board import LIMITS_MIB, planned
-from reports.board import write_rows
-from reports.network_shapes import small
 from hexconv.run.fills import Fills, tensor_names
 from hexconv.search import Winner, verify
 from hexconv.spec import Chain, Plan, Requantize
 from hexconv.spec.names import INPUT
-
+from reports.board import LIMITS_MIB, NETS, planned, write_rows
+from reports.network_shapes import small
 
 SECONDS = 300
 PACKETS_PER_SECOND = 500_000

@@ -1,19 +1,20 @@
 """`python -m reports.hvx`: measures HVX kernels and Halide's in one run, and prints their tables (`make bench`)."""
 
+import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from hexconv.analyze import needed_macs
-from reports.halide import pipelines
-from hexconv.report import packets
-from hexconv.spec import Case
-import argparse
-import sys
-import pandas as pd
-from hexconv.errors import HexconvError
-from hexconv.report.packets import LIMIT, limit
 
+import pandas as pd
+
+from hexconv.analyze import needed_macs
+from hexconv.errors import HexconvError
+from hexconv.report import packets
+from hexconv.report.packets import LIMIT, limit
+from hexconv.spec import Case
+from reports.halide import pipelines
 
 Row = dict[str, Any]
 

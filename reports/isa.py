@@ -16,33 +16,31 @@ This is the inner loop of the `hvx` kernel, with the form in place of its instru
 reach more than the form reaches here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import product
-import numpy as np
-import tvm
-from tvm import tirx
-from hexconv.lower.hvx import instructions
-from hexconv.run.simulator.runner import Simulator
-from hexconv.tir.statements import Block, vector_register
 import re
 import sys
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
+
 import numpy as np
 import pandas as pd
 import tvm
+from tvm import tirx
+
 from hexconv.analyze import needed_macs
 from hexconv.errors import HexconvError, RunFailed
 from hexconv.lower import lower_case
 from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.lower.hexagon_target import isas
+from hexconv.lower.hvx import instructions
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu, relabelled, runs
+from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, refusals
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernel_choice import unstated
-
+from hexconv.tir.statements import Block, vector_register
 
 TILES, PIXELS, BLOCKS, WORDS = 8, 4, 4, 64
 SUMS = TILES * PIXELS * BLOCKS * instructions.WORDS
@@ -102,7 +100,9 @@ def macs_per_packet(form: Form) -> float:
 def _kernel(form: Form) -> tvm.IRModule:
     """Return the kernel `main(data, filters, output)`: flat buffers, of bytes and, for the output, of int32."""
     data = tirx.decl_buffer((TILES * PIXELS * WORDS * 4,), "uint8", "data", data_alignment=instructions.BYTES)
-    filters = tirx.decl_buffer((WORDS * BLOCKS * instructions.BYTES,), "uint8", "filters", data_alignment=instructions.BYTES)
+    filters = tirx.decl_buffer(
+        (WORDS * BLOCKS * instructions.BYTES,), "uint8", "filters", data_alignment=instructions.BYTES
+    )
     output = tirx.decl_buffer((SUMS,), "int32", "output", data_alignment=instructions.BYTES)
     body = Block()
 
@@ -138,7 +138,11 @@ def _step(
         words.append([tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))])
     for half in range(2):
         weights = [
-            block.bind("weights", instructions.load(filters, ((word + half) * BLOCKS + number) * instructions.BYTES), instructions.VECTOR)
+            block.bind(
+                "weights",
+                instructions.load(filters, ((word + half) * BLOCKS + number) * instructions.BYTES),
+                instructions.VECTOR,
+            )
             for number in range(BLOCKS)
         ]
 

@@ -6,26 +6,24 @@ stages are in another compilation of the case, so runs with stages are known by 
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
 import pandas as pd
-from hexconv.errors import HexconvError
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+
 from hexconv.apart import Limits
-from hexconv.errors import Unsupported
+from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.given import Given
 from hexconv.run.measure import run_case
 from hexconv.run.profile import packets_of_stages
-from hexconv.run.simulator.made_files import content_key
+from hexconv.run.simulator.made_files import content_key, provenance
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 from hexconv.sweep.journal import Journal
-from hexconv.run.simulator.made_files import provenance
 
 
 def named(path: Path) -> tuple[str, str]:

@@ -16,23 +16,23 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations, count, groupby, islice
 from operator import attrgetter
 from pathlib import Path
+
 import numpy as np
 import pandas as pd
+
 from hexconv.analyze import Planned, needed_macs
-from reports.kept import Runs
-from reports.board import NETS
-from reports.network_shapes import chains_of, small
-from reports.rate_cases import depthwise_cases, few_channel_cases, sweep_cases
-from reports.rates import write_errors
 from hexconv.search import Question, Space, best_plan
 from hexconv.search.machine import KINDS, kind_of, rates
 from hexconv.search.question import Objective
 from hexconv.spec import Case, Chain, Plan
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.random_chains import Seeded
 from hexconv.sweep.random_case import drawn_case
-from hexconv.sweep.random_chains import Scope
-
+from hexconv.sweep.random_chains import Scope, Seeded
+from reports.board import NETS
+from reports.kept import Runs
+from reports.network_shapes import chains_of, small
+from reports.rate_cases import depthwise_cases, few_channel_cases, sweep_cases
+from reports.rates import write_errors
 
 CHAINS, PLANS = 40, 5
 DRAWN = (2, 3)

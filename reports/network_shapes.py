@@ -10,10 +10,10 @@ uint8, as onnxruntime quantises them behind ReLU; filters are uint8 or int8.
 """
 
 from dataclasses import replace
+
 from hexconv.analyze import needed_macs
 from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.dtypes import Dtype
-
 
 MULTIPLIER = 0x5A7B3C1D
 IMAGE_ZERO_POINT = 114

@@ -14,17 +14,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
 from hexconv.analyze.needed import needed_work
-from reports.kept import Counted, Runs
-from reports.kept import keep, named
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported, import_model
-from hexconv.run.given import Given
+from hexconv.run.given import Given, weights_of
 from hexconv.search import Question, plan_chain
 from hexconv.search.question import SLACK
 from hexconv.spec import Case, Plan
-from hexconv.run.given import weights_of
-
+from reports.kept import Counted, Runs, keep, named
 
 MIB = 1 << 20
 LIMIT_BYTES = 4 * MIB

@@ -2,8 +2,8 @@
 
 python -m reports.operators
 
-Each operator runs once in plain C and once in HVX, in one program on the simulator, on drawn codes. Both results are compared with
-numpy's, and bytes beside them that nothing may write.
+Each operator runs once in plain C and once in HVX, in one program on the simulator, on drawn codes. Both results are
+compared with numpy's, and bytes beside them that nothing may write.
 """
 
 import sys
@@ -98,13 +98,19 @@ def run_operations(drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA) -> 
         own = {name.partition(":")[2]: array for name, array in each.constants.items()}
         arrays = {**each.constants, **each.arrays}
         wanted = _as_laid(result_of(each.operation, arrays, own), each.operation.result)
-        found.append(tuple(_judged(written, regions[2 * number + way], wanted, packets[1 + 2 * number + way]) for way in (0, 1)))
+        found.append(
+            tuple(_judged(written, regions[2 * number + way], wanted, packets[1 + 2 * number + way]) for way in (0, 1))
+        )
     return found
 
 
 def _judged(written: Array, region: tuple[int, int], wanted: Array, packets: Array) -> Found:
     begin, end = region
-    made = written[begin:end].view(wanted.dtype) if wanted.itemsize == 1 else np.frombuffer(written[begin:end].tobytes(), wanted.dtype)
+    made = (
+        written[begin:end].view(wanted.dtype)
+        if wanted.itemsize == 1
+        else np.frombuffer(written[begin:end].tobytes(), wanted.dtype)
+    )
     beside = np.concatenate([written[begin - GUARD_BYTES // 2 : begin], written[end : end + GUARD_BYTES // 2]])
     differs = made != wanted.reshape(-1)
     return Found(
@@ -143,7 +149,11 @@ def _laid_out(prepared: Sequence[Drawn]) -> tuple[Array, dict[str, Code]]:
     """Put all that operations read into one array; return it with the place of each buffer in C."""
     content, places = bytearray(), {}
     for each in prepared:
-        tensors = {source.buffer: (_as_laid(each.arrays[source.buffer], source), each.shift_bytes) for source in each.operation.sources if source.buffer in each.arrays}
+        tensors = {
+            source.buffer: (_as_laid(each.arrays[source.buffer], source), each.shift_bytes)
+            for source in each.operation.sources
+            if source.buffer in each.arrays
+        }
         for name, (array, shift) in {**tensors, **{name: (array, 0) for name, array in each.constants.items()}}.items():
             content += bytes(-len(content) % 128 + shift)
             places[name] = Code("READ({})").format(len(content))
@@ -160,12 +170,22 @@ def _call(drawn: Drawn, way: int, places: Mapping[str, Code]) -> str:
 
 def _simulated(steps: str, read: Array, size: int, calls: int, threads: int, isa: str) -> tuple[Array, Array]:
     package, network = Path(__file__).parent, resources.files("hexconv.network") / "operators"
-    places = [resources.files("hexconv.build") / "simulator", resources.files("hexconv.build") / "platform", resources.files("hexconv.run") / "simulator", network]
+    places = [
+        resources.files("hexconv.build") / "simulator",
+        resources.files("hexconv.build") / "platform",
+        resources.files("hexconv.run") / "simulator",
+        network,
+    ]
     with scratch() as folder:
         (folder / "steps.c").write_text(f"{steps}\n    mark(packets);\n")
         (folder / "hvx.o").write_bytes(operators_object(isa))
         sources = [str(network / name) for name in ("hexconv_operators.c", "hexconv_filters.c")]
-        flags = (f"-DTHREADS={threads}", f'-DSTEPS="{folder / "steps.c"}"', *(f"-I{place}" for place in places), *sources)
+        flags = (
+            f"-DTHREADS={threads}",
+            f'-DSTEPS="{folder / "steps.c"}"',
+            *(f"-I{place}" for place in places),
+            *sources,
+        )
         elf = join_foreign(folder / "hvx.o", package / "operators_entry.c", isa, "-Wno-unused-const-variable", *flags)
     kernel = called(elf, isa, 0, 0, threads)
     shapes = [((size,), "uint8"), ((calls + 1, threads + 2), "int64")]
@@ -183,7 +203,8 @@ class Row:
         elements: the elements of its largest tensor.
         plain_packets: packets an element in plain C.
         hvx_packets: packets an element in HVX, on one thread.
-        floor_packets: the same by the instructions of which HVX issues one a packet: vectors that are loaded, looked up or shifted.
+        floor_packets: the same by the instructions of which HVX issues one a packet: vectors that are loaded, looked up
+            or shifted.
         over_floor: `hvx_packets` over `floor_packets`.
         threads_packets: packets an element of the busiest thread of four, with what the caller does alone.
         differing: elements that differ from numpy's, in all three.
@@ -202,7 +223,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Case:
-    """An operation of the table, and what HVX issues at least for it: instructions of one kind, for each vector of its largest tensor."""
+    """An operation of the table, and what HVX issues at least for it.
+
+    `least_a_vector` counts instructions of one kind for each vector of its largest tensor.
+    """
 
     name: str
     operation: Operation
@@ -230,47 +254,84 @@ def cases() -> Iterator[Case]:
         operation = Operation("multiply", "multiply", (one, gates), _operand("result", one.extents, 2, 131))
         yield Case("multiply by gates", operation, 5, {})
     for size, channels in ((56, 64), (14, 480)):
-        one, factors = _operand("one", (1, size, size, channels), 0, 121), Operand("factors", (1, 1, 1, channels), "float32")
+        one, factors = (
+            _operand("one", (1, size, size, channels), 0, 121),
+            Operand("factors", (1, 1, 1, channels), "float32"),
+        )
         operation = Operation("multiply", "multiply", (one, factors), _operand("result", one.extents, 2, 131))
         values = np.random.default_rng(0).normal(0, 1, factors.extents).astype(np.float32)
         yield Case("multiply by channel", operation, 5, {"factors": values})
-    for size, channels, kernel, stride in ((112, 64, 3, 2), (56, 64, 2, 2), (28, 192, 3, 1), (27, 256, 3, 2), (20, 128, 5, 1)):
+    for size, channels, kernel, stride in (
+        (112, 64, 3, 2),
+        (56, 64, 2, 2),
+        (28, 192, 3, 1),
+        (27, 256, 3, 2),
+        (20, 128, 5, 1),
+    ):
         side = kernel // 2 if kernel % 2 else 0
         made = (size + 2 * side - kernel) // stride + 1
         source, result = _operand("one", (1, size, size, channels), 0), _operand("result", (1, made, made, channels), 0)
         window = Window((kernel, kernel), (stride, stride), (1, 1), (side, side, side, side))
         loads = kernel / stride if stride > 1 else 2 * kernel - 1  # maxima of rows, then of columns
-        yield Case(f"max pool {kernel}x{kernel} stride {stride}", Operation("max_pool", "pool", (source,), result, (window,)), loads, {})
+        yield Case(
+            f"max pool {kernel}x{kernel} stride {stride}",
+            Operation("max_pool", "pool", (source,), result, (window,)),
+            loads,
+            {},
+        )
     for size, channels in ((112, 24), (14, 480), (7, 1280)):
-        source, result = _operand("one", (1, size, size, channels), 0, 121), _operand("result", (1, 1, 1, channels), 1, 3)
+        source, result = (
+            _operand("one", (1, size, size, channels), 0, 121),
+            _operand("result", (1, 1, 1, channels), 1, 3),
+        )
         yield Case("global average", Operation("global_average_pool", "mean", (source,), result), 1, {})
     for size in (56, 14):
         one = (1, size, size, 64)
-        yield Case("requantise", Operation("convert", "convert", (_operand("one", one, 0),), _operand("result", one, 1)), 8, {})
+        yield Case(
+            "requantise", Operation("convert", "convert", (_operand("one", one, 0),), _operand("result", one, 1)), 8, {}
+        )
     for layouts, name in (((NHWC, NCHW), "NHWC to NCHW"), ((NCHW, NHWC), "NCHW to NHWC")):
         for size, channels in ((128, 32), (224, 3), (7, 1280), (20, 150)):
-            one, made = (Operand(word, (1, size, size, channels), "uint8", layout) for word, layout in zip(("one", "result"), layouts, strict=True))
+            one, made = (
+                Operand(word, (1, size, size, channels), "uint8", layout)
+                for word, layout in zip(("one", "result"), layouts, strict=True)
+            )
             stages = min((channels - 1).bit_length(), 7) / 2
             yield Case(name, Operation("convert", "convert", (one,), made), max(stages, 1), {})
     reals = Operand("one", (1, 224, 224, 3), "float32", NCHW)
     codes = replace(_operand("result", (1, 224, 224, 3), 0, 114), layout=NCHW)
     yield Case("quantise", Operation("convert", "convert", (reals,), codes), 4 * 6, {})
     codes = _operand("one", (1, 128, 128, 3), 0, 114)
-    yield Case("dequantise", Operation("convert", "convert", (codes,), Operand("result", codes.extents, "float32")), 32, {})
+    yield Case(
+        "dequantise", Operation("convert", "convert", (codes,), Operand("result", codes.extents, "float32")), 32, {}
+    )
 
 
 def rows() -> Iterator[Row]:
     """Measure all cases on one thread, and on several."""
     random, listed = np.random.default_rng(0), list(cases())
     drawn = [
-        Drawn(case.operation, {each.buffer: codes_of(random, each) for each in case.operation.sources if each.buffer not in case.constants}, case.constants)
+        Drawn(
+            case.operation,
+            {
+                each.buffer: codes_of(random, each)
+                for each in case.operation.sources
+                if each.buffer not in case.constants
+            },
+            case.constants,
+        )
         for case in listed
     ]
-    for case, (plain, hvx), (_, several) in zip(listed, run_operations(drawn), run_operations(drawn, THREADS), strict=True):
+    for case, (plain, hvx), (_, several) in zip(
+        listed, run_operations(drawn), run_operations(drawn, THREADS), strict=True
+    ):
         step = case.operation
         elements = max(prod(operand.extents) for operand in (*step.sources, step.result))
         floor = case.least_a_vector / 128
-        told = [", ".join("x".join(map(str, source.extents)) for source in step.sources), "x".join(map(str, step.result.extents))]
+        told = [
+            ", ".join("x".join(map(str, source.extents)) for source in step.sources),
+            "x".join(map(str, step.result.extents)),
+        ]
         each = [found / elements for found in (plain.packets, hvx.packets, several.critical_packets)]
         yield Row(
             case.name,

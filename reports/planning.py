@@ -16,16 +16,14 @@ from functools import _lru_cache_wrapper
 from itertools import combinations
 from pathlib import Path
 from time import process_time
-from reports.board import NETS
-from reports.board import MIB
-from hexconv.errors import InputError
-from hexconv.search import Question, Space, best_plan, evaluate, plan_chain
-from hexconv.analyze import row_axes
-from hexconv.search import grid
-from hexconv.search.machine import rates
-from hexconv.search.cuts import Pieces
-from hexconv.spec import Case, Chain, Plan
 
+from hexconv.analyze import row_axes
+from hexconv.errors import InputError
+from hexconv.search import Question, Space, best_plan, evaluate, grid, plan_chain
+from hexconv.search.cuts import Pieces
+from hexconv.search.machine import rates
+from hexconv.spec import Case, Chain, Plan
+from reports.board import MIB, NETS
 
 CHAINS: tuple[str, ...] = (
     *("fsrcnn", "dmcnn-vd", "vgg16-block3", "edsr-body", "vgg16", "windows"),

@@ -9,25 +9,22 @@ with one scale, biases int32. Only shapes matter to a planner of bytes, so that 
 drawn so that none compresses well.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
-import numpy as np
-import onnx
-from onnx import NodeProto, TensorProto, helper, numpy_helper
-from hexconv.spec import Chain, Conv2d
 import argparse
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-import onnx
-from reports.board import NETS
-from reports.board import LIMITS_MIB
-from reports.board import write_rows
 
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from hexconv.spec import Chain, Conv2d
+from reports.board import LIMITS_MIB, NETS, write_rows
 
 OPSET, IR_VERSION = 17, 9
 SCALES = {

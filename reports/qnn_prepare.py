@@ -11,7 +11,6 @@ This file is run by the Python of the environment that has onnxruntime-qnn, and 
 import sys
 from pathlib import Path
 
-
 VERBOSE = 0
 
 

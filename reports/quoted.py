@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-
 ROOT = Path(__file__).parents[1]
 BACKGROUND = ROOT / "hexconv" / "docs" / "background"
 MEASUREMENTS, COMPARISON, README = BACKGROUND / "measurements.md", BACKGROUND / "comparison.md", ROOT / "README.md"

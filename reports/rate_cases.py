@@ -7,24 +7,21 @@ enough for their tiles to go down, and chains of few channels, whose lanes are p
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count, cycle
+from itertools import count, cycle, filterfalse, tee
 from math import log2, prod
+
 from hexconv.analyze import needed_macs
 from hexconv.analyze.fit import vtcm_fit
-from reports.network_shapes import LEAST_SIZE, chains_of, conv, small
 from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
+from hexconv.kernel.depthwise import goes_down
 from hexconv.search import Space
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.dtypes import INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.sweep.random_chains import Draw, Seeded
-from hexconv.sweep.random_case import drawn_plan
-from hexconv.sweep.random_case import drawn_case
-from hexconv.sweep.random_chains import Scope
-from itertools import filterfalse, tee
-from hexconv.kernel.depthwise import goes_down
-
+from hexconv.sweep.random_case import drawn_case, drawn_plan
+from hexconv.sweep.random_chains import Draw, Scope, Seeded
+from reports.network_shapes import LEAST_SIZE, chains_of, conv, small
 
 OF_BYTES: tuple[Dtype, ...] = ("uint8", "int8")
 IN_THE_NEST = Scope(dtypes=OF_BYTES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))

@@ -11,32 +11,36 @@ kernels has prices of its own parts, found in the same way, and an error on othe
 Every run is kept in `build/rates.journal`: a command that was interrupted goes on from there.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-import numpy as np
-from scipy.optimize import nnls
-from hexconv.search.machine import Prices
 import argparse
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil, sqrt
 from pathlib import Path
+
 import numpy as np
+from scipy.optimize import nnls
+
 from hexconv.analyze import Planned
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.row_grid import nest_parts, parts_of_stages
 from hexconv.kernel.scalar import SCALAR_PARTS
-from reports.kept import Runs
-from reports.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
-from reports.rate_cases import depthwise_cases, few_channel_cases, scalar_cases
 from hexconv.run.simulator.qemu import find_qemu
-from hexconv.search.machine import PlainRates, machine_file, rates
+from hexconv.search.machine import PlainRates, Prices, machine_file, rates
 from hexconv.spec import Case
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
-
+from reports.kept import Runs
+from reports.rate_cases import (
+    depthwise_cases,
+    few_channel_cases,
+    mixed_cases,
+    nest_cases,
+    plain_cases,
+    scalar_cases,
+    sweep_cases,
+)
 
 ROUNDS, NEAR = 30, 0.1
 FACTORS = np.arange(0.95, 1.1, 0.0025)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from statistics import median
 from time import perf_counter
 
-
 PROGRAM = (sys.executable, "-m", "hexconv")
 RUNS = 5
 

@@ -1,8 +1,8 @@
 """`python -m reports.verify_networks MODEL.onnx...`: compares whole quantised networks with ONNX Runtime.
 
 Each network is verified as `hexconv verify` does it, and its first output is compared on many inputs: as the program
-that `hexconv build` writes gives it. A file NAME-FORM.onnx gives one row of the table, which is written as soon as it is
-measured.
+that `hexconv build` writes gives it. A file NAME-FORM.onnx gives one row of the table, which is written as soon as it
+is measured.
 """
 
 import argparse
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
-from reports.kept import keep_all, named
+
 from hexconv.lower.vtcm import capacity_of
-from hexconv.spec import Plan, Target
 from hexconv.network import Wanted
 from hexconv.run.simulator.qemu import find_qemu
+from hexconv.spec import Plan, Target
 from hexconv.verify import Asked, Comparison, NetworkVerdict, Outputs, verify_network
-
+from reports.kept import keep_all, named
 
 INPUTS = 32
 MILLION = 10**6

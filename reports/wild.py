@@ -20,13 +20,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 import onnx
 from onnx import version_converter
-from reports.kept import keep_all
+
 from hexconv.errors import Overran, ToolMissing, Unsupported
 from hexconv.model import Manifest
-
+from reports.kept import keep_all
 
 if sys.version_info >= (3, 11):
     import tomllib

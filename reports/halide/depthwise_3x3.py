@@ -11,14 +11,24 @@ there are.
 """
 
 from pathlib import Path
+
 import numpy as np
-from reports.halide.shared import BLOCK, VECTOR_BYTES, WORD, Halide, compile_object, is_depthwise, module, requantized
-from reports.halide.shared import Depthwise
+
 from hexconv.errors import Unsupported
 from hexconv.run.measurement import Array
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain
-
+from reports.halide.shared import (
+    BLOCK,
+    VECTOR_BYTES,
+    WORD,
+    Depthwise,
+    Halide,
+    compile_object,
+    is_depthwise,
+    module,
+    requantized,
+)
 
 TAPS = 3
 

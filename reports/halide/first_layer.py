@@ -12,14 +12,24 @@ what is added to sums.
 """
 
 from pathlib import Path
+
 import numpy as np
-from reports.halide.shared import BLOCK, VECTOR_BYTES, WORD, Halide, compile_object, module, narrows, requantized
-from reports.halide.shared import FirstLayer
+
 from hexconv.errors import Unsupported
 from hexconv.run.measurement import Array
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain, Conv2d, Padding
-
+from reports.halide.shared import (
+    BLOCK,
+    VECTOR_BYTES,
+    WORD,
+    FirstLayer,
+    Halide,
+    compile_object,
+    module,
+    narrows,
+    requantized,
+)
 
 CHANNELS, TAPS, OUT_CHANNELS, PIXELS, STRIDE = 3, 7, 64, 2, 2
 AROUND, WORDS, FLIP = TAPS // 2, 6, 128

@@ -2,12 +2,9 @@
 
 from pathlib import Path
 from types import ModuleType
+
 import numpy as np
-from reports.halide import depthwise_3x3
-from reports.halide import first_layer
-from reports.halide import strided
-from reports.halide import two_convs
-from reports.halide.shared import AnySchedule, Depthwise, FirstLayer, Schedule, Strided
+
 from hexconv.compute import reference
 from hexconv.errors import RunFailed
 from hexconv.lower.hexagon_object import HexagonObject
@@ -19,8 +16,8 @@ from hexconv.run.simulator.toolchain import join_foreign
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Chain
 from hexconv.written import scratch
-from reports.halide.shared import SCHEDULES
-
+from reports.halide import depthwise_3x3, first_layer, strided, two_convs
+from reports.halide.shared import SCHEDULES, AnySchedule, Depthwise, FirstLayer, Schedule, Strided
 
 NAME = "halide_chain"
 PIPELINES: dict[type, ModuleType] = {

@@ -1,12 +1,12 @@
 """What all of Halide's pipelines share: the package, its target, buffers, and how sums are requantised."""
 
 import importlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from hexconv.errors import ToolMissing
 from hexconv.spec import Chain, Conv2d, Padding, Requantize
-from dataclasses import dataclass
-
 
 TARGET = "hexagon-32-noos-hvx_128-hvx_v66-no_runtime-no_asserts-no_bounds_query"
 INSTALL = 'pip install "hexconv[bench]"'

@@ -12,14 +12,24 @@ a row.
 """
 
 from pathlib import Path
+
 import numpy as np
-from reports.halide.shared import BLOCK, VECTOR_BYTES, WORD, Halide, compile_object, is_depthwise, module, requantized
-from reports.halide.shared import Strided
+
 from hexconv.errors import Unsupported
 from hexconv.run.measurement import Array
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain
-
+from reports.halide.shared import (
+    BLOCK,
+    VECTOR_BYTES,
+    WORD,
+    Halide,
+    Strided,
+    compile_object,
+    is_depthwise,
+    module,
+    requantized,
+)
 
 TAPS, ROWS = 3, 2
 

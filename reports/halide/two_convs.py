@@ -12,14 +12,14 @@ and Halide finds `vrmpy` with the four activations as a scalar.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+
 import numpy as np
-from reports.halide.shared import BLOCK, WORD, Buffer, Halide, compile_object, module, requantized
-from reports.halide.shared import Schedule
+
 from hexconv.errors import Unsupported
 from hexconv.run.measurement import Array
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain, Conv2d
-
+from reports.halide.shared import BLOCK, WORD, Buffer, Halide, Schedule, compile_object, module, requantized
 
 PIXELS = 8  # pixels whose window sums are reduced together
 
