@@ -83,10 +83,15 @@ class Operand:
         """Return the same elements read as plain numbers: scale 1, zero point 0, no clamp."""
         return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
 
+    @property
+    def is_unclamped(self) -> bool:
+        """Whether its elements may have any value."""
+        return (self.low, self.high) == (-inf, inf)
+
     def same_codes(self, result: "Operand") -> bool:
         """Whether a result that holds the same real numbers has the same elements."""
         ours, theirs = ((each.dtype, each.scale, each.zero_point) for each in (self, result))
-        return ours == theirs and (result.low, result.high) == (-inf, inf)
+        return ours == theirs and result.is_unclamped
 
     def meaning(self, scale: float, zero_point: int) -> "Operand":
         """Return the same elements read as codes of this scale and zero point."""

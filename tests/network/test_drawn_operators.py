@@ -30,6 +30,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing:
 
 WANTED = Wanted(1 << 20, "llvm")
 BATCH, CHANNELS, ROWS, COLUMNS = IMAGE
+SHAPE: list[int] = [*IMAGE]
 NEAR = 2e-4
 """Steps that float32 may be off by: a sum of some ten numbers of at most 2**9 steps each."""
 OF_MATRICES = ("MatMul", "Gemm", "Gemm with a bias")
@@ -253,6 +254,9 @@ def moved(net: Drawn, how: str, read: str, shape: list[int]) -> tuple[str, list[
         pads = random.integers(0, 3, 8)
         made = net.node("Pad", [read, net.constant(pads, "int64"), net.constant(0.25, "float32")])
         return made, [size + int(pads[at] + pads[4 + at]) for at, size in enumerate(shape)]
+    if how == "MaxPool":
+        sides = [min(size, 2) for size in shape[2:]]
+        return net.node(how, [read], kernel_shape=sides), [*shape[:2], *(size - min(size, 2) + 1 for size in shape[2:])]
     if how == "shuffle":
         parts = [shape[0], 1, *shape[1:]] if shape[1] % 3 else [shape[0], 3, shape[1] // 3, *shape[2:]]
         apart = net.node("Reshape", [read, net.constant(parts, "int64")])
@@ -268,7 +272,8 @@ def cut(shape: list[int], axis: int, size: int) -> list[int]:
     return [*shape[:axis], size, *shape[axis + 1 :]]
 
 
-MOVES = ("Transpose", "Slice", "Split", "Gather", "Pad", "shuffle", "SpaceToDepth")
+SELECTS = ("Transpose", "Slice", "Split", "Gather", "shuffle", "SpaceToDepth", "MaxPool")
+MOVES = (*SELECTS, "Pad")
 
 
 @LOWERED
@@ -276,11 +281,39 @@ MOVES = ("Transpose", "Slice", "Split", "Gather", "Pad", "shuffle", "SpaceToDept
 def test_elements_that_move_are_where_onnx_says(seed: int, dtype: str, hows: list[tuple[str, bool]]) -> None:
     """One move after the other, with quantisers of one scale or of others between them."""
     net = Drawn(seed, dtype)
-    at, shape = net.image(), list(IMAGE)
+    at, shape = net.image(), SHAPE
     for how, is_quantised in hows:
         at, shape = moved(net, how, at, shape)
         at = net.again(at) if is_quantised else at
     compare(net, *net.ended(net.node("Identity", [at])))
+
+
+@LOWERED
+@given(
+    SEEDS,
+    DTYPES,
+    st.sampled_from([None, (), (CHANNELS, 1, 1)]),
+    st.lists(st.sampled_from(SELECTS), min_size=1, max_size=3),
+)
+def test_numbers_that_are_selected_are_codes(
+    seed: int, dtype: str, by: tuple[int, ...] | None, hows: list[str]
+) -> None:
+    """Real numbers that move, or of which the largest are taken, before they are quantised: none lies in memory."""
+    net = Drawn(seed, dtype)
+    at, shape = net.image(), SHAPE
+    if by is not None:
+        at = net.node("Div", [at, net.constant(net.random.uniform(0.5, 2, by), "float32")])
+    for how in hows:
+        at, shape = moved(net, how, at, shape)
+    made = net.node("QuantizeLinear", [at, *net.ends(*net.made_ends, dtype)])
+    real = net.node("DequantizeLinear", [made, *net.ends(*net.made_ends, dtype)])
+    compare(net, "", real)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "one.onnx"
+        onnx.save(net.model(real), path)
+        steps = read_network(path, WANTED).steps
+    between = [operand.dtype for step in steps for operand in (*step.sources[:1], step.result)]
+    assert between.count("float32") == 2, between
 
 
 UNARY = {
