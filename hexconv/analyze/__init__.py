@@ -2,7 +2,7 @@
 
 from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.conv_form import ConvForm, conv_forms
-from hexconv.analyze.fit import Fit, vtcm_fit
+from hexconv.analyze.fit import Fit, misfit, vtcm_fit
 from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.planned import Planned, cache_footprints, copies_in_flight, planned_work, shared_allocations
 from hexconv.analyze.usage import Usage, WorkUsage, cache_usage, work_usage
@@ -20,6 +20,7 @@ __all__ = [
     "cache_footprints",
     "cache_usage",
     "copies_in_flight",
+    "misfit",
     "needed_macs",
     "needed_work",
     "planned_work",

@@ -12,7 +12,7 @@ from itertools import product
 
 from hexconv.analyze.planned import Planned
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
-from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec import Case, Chain, Plan, tensor_extents
 from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts
 from hexconv.spec.strips import why_no_strips
 
@@ -99,6 +99,13 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
     demand = sum(term.vtcm_bytes for term in terms)
     levers = tuple(_levers(planned, demand, capacity)) if demand > capacity else ()
     return Fit(plan.arch, demand, capacity, terms, levers)
+
+
+def misfit(case: Case) -> Fit | None:
+    """Return by how much a case's plan exceeds VTCM; None where it fits, or uses none."""
+    plan = case.settled
+    fit = vtcm_fit(case.chain, plan) if plan.uses_vtcm else None
+    return fit if fit and not fit.fits else None
 
 
 def vtcm_terms(planned: Planned) -> tuple[Term, ...]:

@@ -5,7 +5,7 @@ do the same: the size of their input cache is that of the allocation which holds
 several caches that share an allocation may have a figure; all are compared with the same allocation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hexconv.analyze.caches import PredictedAllocation, PredictedCache
@@ -32,7 +32,7 @@ class CacheUsage:
         shape: the sizes after TVM compacted the cache.
         elements: the elements that TVM allocated.
         bytes: the bytes that TVM allocated.
-        predicted_elements: the elements that the closed form predicts.
+        predicted_elements: the elements that the closed form predicts; 0 if it has no such cache.
     """
 
     name: str
@@ -120,7 +120,7 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
     shared = {memory.holds: memory for memory in planned.allocations}
     return Usage(
         case=case.name,
-        caches=tuple(_cache(cache, predicted[cache.name]) for cache in lowered.caches),
+        caches=tuple(_cache(cache, predicted.get(cache.name)) for cache in lowered.caches),
         allocations=tuple(_allocation(memory, shared, _documented(case, memory)) for memory in lowered.allocations),
         peak_bytes=sum(memory.bytes for memory in lowered.allocations),
         forms_agree=_same_caches(lowered.caches, predicted) and _same_memory(lowered.allocations, shared),
@@ -128,10 +128,10 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
     )
 
 
-def _cache(cache: Cache, predicted: PredictedCache) -> CacheUsage:
+def _cache(cache: Cache, predicted: PredictedCache | None) -> CacheUsage:
     """One cache, as TVM allocated it and as predicted."""
-    known = (cache.name, predicted.role, cache.scope, cache.dtype, cache.shape)
-    return CacheUsage(*known, cache.elements, cache.bytes, predicted.elements)
+    role, elements = (predicted.role, predicted.elements) if predicted else ("", 0)
+    return CacheUsage(cache.name, role, cache.scope, cache.dtype, cache.shape, cache.elements, cache.bytes, elements)
 
 
 def _documented(case: Case, memory: Allocation) -> int | None:
@@ -184,11 +184,6 @@ class TrafficUsage:
     copies_in_flight: int
     predicted_copies_in_flight: int
 
-    @property
-    def agrees(self) -> bool:
-        """Whether closed form and count say the same."""
-        return (self.bytes, self.copies_in_flight) == (self.predicted_bytes, self.predicted_copies_in_flight)
-
 
 @dataclass(frozen=True)
 class MacUsage:
@@ -232,9 +227,7 @@ class WorkUsage:
     @property
     def agrees(self) -> bool:
         """Whether closed form and count say the same of every tensor and every conv."""
-        return all(tensor.agrees for tensor in self.traffic) and all(
-            conv.macs == conv.predicted_macs for conv in self.convs
-        )
+        return not any(miscounts(self))
 
 
 def work_usage(case: Case, counts: Counts) -> WorkUsage:
@@ -270,3 +263,38 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
 def _direction(tensor: str) -> str:
     """Which way a tensor is copied."""
     return "out" if tensor == "output" else "in"
+
+
+def other_sizes(usage: Usage) -> Iterator[str]:
+    """Say where the closed form, TVM and documents disagree on caches and allocations."""
+    sizes = [part for part in (*usage.caches, *usage.allocations) if part.predicted_elements != part.elements]
+    for part in sizes:
+        yield f"{part.name}: closed form {part.predicted_elements} elements, TVM {part.elements}"
+    if not usage.forms_agree and not sizes:
+        yield "closed form and TVM have other caches, shapes or types, or share their memory otherwise"
+    for memory in usage.allocations:
+        if memory.documented_elements not in (None, memory.elements):
+            yield f"{memory.name}: documented {memory.documented_elements} elements, TVM {memory.elements}"
+
+
+def miscounts(work: WorkUsage) -> Iterator[str]:
+    """Say where the closed form and a count disagree on bytes moved, copies in flight or MACs."""
+    for tensor in work.traffic:
+        if tensor.bytes != tensor.predicted_bytes:
+            yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
+        if tensor.copies_in_flight != tensor.predicted_copies_in_flight:
+            counts = f"closed form {tensor.predicted_copies_in_flight}, counted {tensor.copies_in_flight}"
+            yield f"copies of {tensor.name} in flight: {counts}"
+    for conv in work.convs:
+        if conv.macs != conv.predicted_macs:
+            yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
+
+
+def beaten(work: WorkUsage) -> Iterator[str]:
+    """Say where fewer bytes or MACs were counted than the lower bound says that every plan needs."""
+    for tensor in work.traffic:
+        if tensor.bytes < tensor.needed_bytes:
+            yield f"bytes of {tensor.name}: needed {tensor.needed_bytes}, counted {tensor.bytes}"
+    for conv in work.convs:
+        if conv.macs < conv.needed_macs:
+            yield f"MACs of {conv.name}: needed {conv.needed_macs}, counted {conv.macs}"

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from pydantic import Base64Bytes, TypeAdapter
 
-from hexconv.analyze import needed_work, planned_work, vtcm_fit
+from hexconv.analyze import misfit, needed_work, planned_work
 from hexconv.build.rendering import rendered
 from hexconv.compute import magnitude, reference
 from hexconv.errors import ToolMissing, Unsupported
@@ -415,7 +415,7 @@ def _arguments(case: Case, tensors: Tensors, names: Sequence[str]) -> dict[str, 
 
 def _compiled_code(asked: ToCompile) -> ChainCode:
     case, name, target, isa = asked.case, asked.name, asked.target, asked.isa
-    if case.settled.uses_vtcm and not (fit := vtcm_fit(case.chain, case.settled)).fits:
+    if fit := misfit(case):
         raise Unsupported(str(fit))
     functions = _functions(case, name)
     weights = laid_out(case, _arguments(case, random_tensors(case.chain), functions.arguments))

@@ -1,11 +1,25 @@
-"""Gives a command's answer: JSON on standard output, or a file. What only calculates waits for no TVM."""
+"""Give a command's answer: JSON or tables on standard output, or a file.
+
+Tables take 80 columns, or the terminal's if it has more, where whole words fit; `--wide` shows all.
+"""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from hexconv.errors import one_line
 from hexconv.written import write_file
+
+LINE = 80
+WIDER_THAN_ANY_TABLE = 1000
 
 
 def print_json(value: Any) -> None:
@@ -25,3 +39,73 @@ def write_text(path: Path, text: str) -> None:
 def utf8(text: str) -> bytes:
     """Encode text that may hold what a file name has and UTF-8 hasn't."""
     return text.encode("utf-8", "backslashreplace")
+
+
+def show(table: Table, is_wide: bool = False, spare: Sequence[str] = ()) -> None:
+    """Print a table.
+
+    To fit the line, empty columns are left out first, then those that can be spared. If the table is still too wide,
+    lines are wrapped between words: no word, no name and no number is ever parted, though the table gets wider.
+
+    Args:
+        table: the table with all of its columns.
+        is_wide: print all columns, however wide they become.
+        spare: headings of columns that can be spared, the first one first.
+    """
+    console, left_out = Console(width=WIDER_THAN_ANY_TABLE), []
+    if table.title:
+        print(table.title)
+    table = _with(table, table.columns)
+    if is_wide:
+        console.print(table)
+        return
+    line = max(LINE, get_terminal_size((LINE, 1)).columns)
+    empty = [_heading(column) for column in table.columns if not any(map(str, column.cells))]
+    for heading in (*empty, *spare):
+        if console.measure(table).maximum > line and heading in map(_heading, table.columns):
+            table = _with(table, [column for column in table.columns if _heading(column) != heading])
+            left_out += [heading] if heading not in empty else []
+    _share_out(console, table, line)
+    console.print(table)
+    if left_out:
+        print(f"--wide shows {len(left_out)} more column{'s' * (len(left_out) > 1)}")
+
+
+def _share_out(console: Console, table: Table, line: int) -> None:
+    """Give columns their widths: the widest are narrowed until the table fits the line, none below its longest word."""
+    measures = [
+        [console.measure(cell) for cell in (Text(_heading(column)), *map(_plain, column.cells))]
+        for column in table.columns
+    ]
+    widths = [max(measure.maximum for measure in column) for column in measures]
+    least = [
+        width if column.no_wrap else max(measure.minimum for measure in cells)
+        for column, cells, width in zip(table.columns, measures, widths, strict=True)
+    ]
+    room = line - (console.measure(table).maximum - sum(widths))
+    while sum(widths) > room and widths != least:
+        slack = [(width, place) for place, width in enumerate(widths) if width > least[place]]
+        widths[max(slack)[1]] -= 1
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width = width
+
+
+def _heading(column: Column) -> str:
+    return str(column.header)
+
+
+def _with(table: Table, columns: Sequence[Column]) -> Table:
+    """Return a table of some columns of another table, drawn with as few lines as possible."""
+    lines = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    slim = Table(**lines)
+    for column in columns:
+        slim.add_column(column.header, justify=column.justify, no_wrap=column.justify == "right")
+    cells = zip(*(column.cells for column in columns), strict=True)
+    for row, words in zip(table.rows, cells, strict=True):
+        slim.add_row(*map(_plain, words), end_section=row.end_section)
+    return slim
+
+
+def _plain(cell: RenderableType) -> RenderableType:
+    """Return the text of a cell as it is: its brackets are no markup, and it has no control characters."""
+    return Text(one_line(cell)) if isinstance(cell, str) else cell

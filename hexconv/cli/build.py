@@ -1,12 +1,23 @@
 """`hexconv build`: a library in C that computes chains, or a whole network."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hexconv.cli.options import Count, Seed, check_folder
+from hexconv.cli.options import Count, Seed, check_folder, model_of
+from hexconv.cli.progress import starting, waiting
+from hexconv.errors import InputError
 from hexconv.spec.choices import Objective, Target
+
+if TYPE_CHECKING:
+    from hexconv.build import Built
+    from hexconv.cli.cases import Sources
+    from hexconv.cli.wanted_model import Code, ModelOptions
+    from hexconv.network import BuiltNetwork
 
 
 def build_(
@@ -52,19 +63,119 @@ def build_(
         seed: start the random generator here.
         json: print what was built as JSON.
     """
-    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
-    from hexconv.cli.progress import starting
-
     with starting():
-        from hexconv.cli.build_libraries import ENDING, build_cases, build_model, check_cases
-        from hexconv.cli.run_cases import Given
+        from hexconv.cli.cases import Sources
         from hexconv.cli.wanted_model import Code, ModelOptions
 
     check_folder("--output", output)
-    given = Given(None, weights, image, random)
+    sources = Sources(None, weights, image, random)
     code = Code.of(target, isa)
     asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs)
-    if any(path.suffix == ENDING for path in cases):
-        return build_model(cases, given, asked, output, json)
-    check_cases(asked)
-    return build_cases(cases, given, seed, output, code, json)
+    if model := model_of(cases):
+        return _build_model(model, sources, asked, output, json)
+    _check_cases(asked)
+    return _build_cases(cases, sources, seed, output, code, json)
+
+
+def _build_cases(paths: Sequence[Path], asked: Sources, seed: int, folder: Path, code: Code, json: bool) -> int:
+    """Build cases, and print what each takes; returns 0, or 2 if a case could not be read."""
+    from hexconv.build import build
+    from hexconv.cli.answers import print_json
+    from hexconv.cli.cases import Batch, with_weights
+    from hexconv.run.given import given
+    from hexconv.run.tensors import random_tensors
+
+    batch = Batch.of(paths, code.target)
+    batch.say_fallbacks()
+    asked.check(len(batch.sources))
+    sources = []
+    with waiting("building"):
+        for path, case in batch.sources:
+            tensors = given(case.chain, *asked.files(path))
+            limited = with_weights(case, tensors.weights)
+            sources.append((limited, tensors.over(random_tensors(limited.chain, seed))))
+        built = build(sources, folder, code.target, code.isa)
+    if json:
+        print_json(built)
+    else:
+        for chain in built:
+            print(f"{chain.name}.o: {_taken(chain)}")
+        print(code.line(folder))
+    return batch.code(True)
+
+
+def _taken(built: Built | BuiltNetwork) -> str:
+    """Return the functions of a library, and the memory that it takes."""
+    sizes = {"weights": built.weights_bytes, "VTCM": built.vtcm_bytes, "scratch": built.scratch_bytes}
+    taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
+    return f"{built.name}_init, {built.name}_run; {taken}"
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size in bytes or KiB, for people.
+
+    >>> size_text(300), size_text(2048)
+    ('300 B', '2.0 KiB')
+    """
+    return f"{size_bytes / 1024:.1f} KiB" if size_bytes >= 1024 else f"{size_bytes} B"
+
+
+def _check_cases(asked: ModelOptions) -> None:
+    """Refuse options that are for models if case files were given.
+
+    Raises:
+        InputError: `--vtcm`, `--objective`, `--shape`, `--threads` or `--stubs` was given.
+    """
+    for option, value in (
+        ("--vtcm", asked.vtcm),
+        ("--objective", asked.objective),
+        ("--shape", " ".join(asked.shapes)),
+        ("--threads", asked.threads),
+        ("--stubs", " " if asked.stubs else ""),
+    ):
+        if value:
+            what = f"{option} {value} is for a model (MODEL.onnx), and case files were given"
+            raise InputError.because(what, "leave it out: cases state their plan and their shape")
+
+
+def _build_model(model: Path, given: Sources, asked: ModelOptions, folder: Path, json: bool) -> int:
+    """Build a network, and print what it takes; returns 0."""
+    from hexconv.cli.answers import print_json
+    from hexconv.cli.cases import say_fallback, say_notes
+    from hexconv.network import build_network
+    from hexconv.network.texts import MANIFEST
+
+    for option, value in (("--weights", given.weights), ("--random", given.random)):
+        if value:
+            raise InputError.because(
+                f"{option} is for case files, and a model was given", "leave it out: a model has its weights"
+            )
+    wanted = asked.wanted("build", given.image)
+    with waiting(f"building {model.name}"):
+        built = build_network(model, folder, wanted)
+    for name, kernels in built.kernels.items():
+        say_fallback(name, kernels)
+    say_notes(built.model, built.differences, folder / MANIFEST)
+    if json:
+        print_json(built)
+    else:
+        for line in _lines(built):
+            print(line)
+        print(asked.code.line(folder))
+    return 0
+
+
+def _lines(built: BuiltNetwork) -> Iterator[str]:
+    """Yield the lines that say what a built network takes."""
+    from hexconv.network.texts import other_kinds
+    from hexconv.report.words import counted
+
+    between = [step for step in built.steps if step.operator != "chain"]
+    moved = sum(step.reads_bytes + step.writes_bytes for step in between)
+    for kind in other_kinds(built):
+        yield f"to be written in network_others.c: {kind.function} ({len(kind.numbers)})"
+    yield f"network.c: {_taken(built)}"
+    yield f"{counted(len(built.chains), 'call')} of chains; {len(between)} of operators, which move {size_text(moved)}"
+    arena = f"tensors between them take {size_text(built.arena_bytes)}"
+    yield f"{arena}; the fullest step needs {size_text(built.least_arena_bytes)}"
+    yield f"code of chains and weights: {size_text(built.library_bytes)}"

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hexconv.cli.app import signals
+from hexconv.cli.options import memory_bytes
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
 from hexconv.lower.vtcm import capacity_of
 from hexconv.model import MANIFEST, Manifest
 from hexconv.report.words import changed_knobs, knob_words
 from hexconv.report.words import counted as counted_of
-from hexconv.run.given import bounded
+from hexconv.run.given import bounded, weights_beside
 from hexconv.search import Question, best_plan
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
@@ -246,6 +247,15 @@ def threads_hint(case: Case) -> str:
     )
 
 
+def limit_bytes(vtcm: str | None, plan: Plan | None = None) -> int:
+    """Return the bytes of VTCM that caches may take: as `--vtcm` states, or all that a plan's architecture has.
+
+    Raises:
+        InputError: `--vtcm` is no amount of memory.
+    """
+    return memory_bytes(vtcm, "--vtcm") if vtcm is not None else capacity_of(plan or Plan())
+
+
 def say_notes(model: str, differences: Sequence[str], where: Path) -> None:
     """Print a line if an import notes convs that differ from the model."""
     if differences:
@@ -264,3 +274,39 @@ def with_weights(case: Case, weights: dict[str, Any] | None) -> Case:
     if limited.kernels != case.kernels:
         say_fallback(f"{case.name} with its weights", limited.kernels)
     return limited
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the values of a case's tensors come from.
+
+    Attributes:
+        fill: the values of all runs, as `fills_of` reads them; if None, each run takes those of `fills_of_run`.
+        weights: a file with filters and biases; if None, `NAME.npz` beside the case.
+        image: a file with the input.
+        random: whether to draw the weights even if some lie beside the case.
+    """
+
+    fill: str | None
+    weights: Path | None
+    image: Path | None
+    random: bool
+
+    def files(self, case: Path) -> tuple[Path | None, Path | None]:
+        """Return the files of weights and of the input of a case."""
+        return self.weights or (None if self.random else weights_beside(case)), self.image
+
+    def check(self, cases: int) -> None:
+        """Refuse what doesn't go together.
+
+        Raises:
+            InputError: a file was given for several cases, or weights are both drawn and given.
+        """
+        for option, path in (("--weights", self.weights), ("--input", self.image)):
+            if path and cases > 1:
+                raise InputError.because(
+                    f"{option} is for one chain, and {cases} cases were given", "run them one at a time"
+                )
+        if self.random and self.weights:
+            what = f"--random draws weights, and --weights {self.weights} gives them"
+            raise InputError.because(what, "leave one of them out")

@@ -15,7 +15,7 @@ COMMANDS = {
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "example": "example:example",
-    "import": "importing:import_",
+    "import": "import_model:import_",
     "layout": "layout:layout",
     "report": "report:report",
     "run": "run:run",

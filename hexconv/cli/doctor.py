@@ -4,9 +4,8 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from hexconv.cli.answers import print_json
+from hexconv.cli.answers import print_json, show
 from hexconv.cli.progress import waiting
-from hexconv.cli.show import show
 from hexconv.run.machine_parts import Part, complete, examine
 
 

@@ -1,36 +1,63 @@
-"""What `hexconv import` does: it writes the chains of a model as case files, and prints a table of them."""
+"""`hexconv import`: writes the chains of an ONNX model as case files."""
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.table import Table
 
-from hexconv.cli.answers import print_json
-from hexconv.cli.cases import say_fallback
-from hexconv.cli.progress import waiting
-from hexconv.cli.shapes import stated_shapes
-from hexconv.cli.show import show
+from hexconv.cli.options import check_folder, stated_shapes
+from hexconv.cli.progress import starting, waiting
 from hexconv.errors import one_line
-from hexconv.model import Imported, import_model, write_network
-from hexconv.model.imported import some
-from hexconv.model.unfused import unfused_lines
-from hexconv.report.words import counted
-from hexconv.spec import Chain, KernelChoice, Target, choose_kernels
-from hexconv.spec.case import beyond_int32
+from hexconv.spec.choices import Target
 
-Kernels = Mapping[str, Sequence[KernelChoice]]
-"""The kernel of each conv of a chain, and why, by the name of its case."""
+if TYPE_CHECKING:
+    from hexconv.model import Imported
+    from hexconv.spec import Chain, KernelChoice
+
+    Kernels = Mapping[str, Sequence[KernelChoice]]
+    """The kernel of each conv of a chain, and why, by the name of its case."""
 
 
-def import_and_show(
-    model: Path, folder: Path, shapes: Sequence[str], target: Target, weights: bool, is_wide: bool, json: bool
+def import_(
+    model: Path,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    shape: Annotated[list[str] | None, Parameter(negative=())] = None,
+    target: Target = "hexagon",
+    weights: bool = False,
+    wide: bool = False,
+    json: bool = False,
 ) -> int:
-    """Write the case files and the manifest; returns 0, or 1 if the model has no chain."""
+    """Find every maximal conv2d chain of an ONNX model and write one case file per chain, with a manifest.
+
+    It exits with 1 if the model has no chain.
+
+    Args:
+        model: name the .onnx file.
+        output: write the case files and `network.toml` into this folder.
+        shape: state the sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
+        target: show the kernels that the chains get on Hexagon, or on this machine (llvm).
+        weights: also write each chain's filters and biases, as `CASE.npz`.
+        wide: show all columns of tables.
+        json: print JSON instead.
+    """
+    with starting():
+        from hexconv.cli.answers import print_json
+        from hexconv.cli.cases import say_fallback
+        from hexconv.model import import_model, write_network
+        from hexconv.spec import choose_kernels
+        from hexconv.spec.case import beyond_int32
+
+    check_folder("--output", output)
     with waiting(f"reading {model.name}"):
-        imported = import_model(model, stated_shapes("import", shapes))
-        files = write_network(imported, folder, weights)
+        imported = import_model(model, stated_shapes("import", shape or ()))
+        files = write_network(imported, output, weights)
     kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
     for name, choices in kernels.items():
         say_fallback(name, choices)
@@ -42,12 +69,17 @@ def import_and_show(
         written = {"kernels": kernels, "files": [str(file) for file in files]}
         print_json({**asdict(imported.network), **written})
     else:
-        _print(imported, kernels, is_wide)
+        _print(imported, kernels, wide)
     return 0 if imported.cases else 1
 
 
 def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     """Print the chains, where and why each ends, the convs that are in no chain, and how many convs are in chains."""
+    from hexconv.cli.answers import show
+    from hexconv.model.imported import some
+    from hexconv.model.unfused import unfused_lines
+    from hexconv.report.words import counted
+
     network = imported.network
     if network.chain:
         show(_chain_table(imported, kernels), is_wide, ("dtype",))

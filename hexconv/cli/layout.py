@@ -1,12 +1,19 @@
 """`hexconv layout`: shows where an element lies, and what the tensors of a chain take under four layout systems."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
+from rich.table import Table
 
 from hexconv.cli.options import check_file
+from hexconv.cli.progress import starting
+
+if TYPE_CHECKING:
+    from hexconv.analyze.layout_bytes import LayoutUsage
 
 layout = App(name="layout", help="Show where an element lives, in packed, oneDNN, MACE and OKKernel layouts.")
 
@@ -114,15 +121,31 @@ def compare(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
-    from hexconv.cli.progress import starting
-
     with starting():
-        from hexconv.cli.layout_compare import compare_layouts
+        from hexconv.analyze.layout_bytes import as_csv, usage
+        from hexconv.cli.answers import print_json, show, write_text
+        from hexconv.cli.cases import Batch
 
     if csv != TABLE:
         check_file("--csv", csv)
-    return compare_layouts(cases, chip, csv, wide, json)
+    batch = Batch.of(cases, "hexagon")
+    rows = [row for _, rows in batch.each("laying out", lambda case: usage(case, chip)) for row in rows]
+    if rows:
+        write_text(csv, as_csv(rows))
+    if json and rows:
+        print_json(rows)
+    elif rows:
+        show(_usage_table(rows), wide, ("why not", "elements"))
+    return batch.code(True)
+
+
+def _usage_table(rows: list[LayoutUsage]) -> Table:
+    table = Table("case", "tensor", "elements", "system", "layout", "bytes", "unused", "why not")
+    for row in rows:
+        figures = ("", "") if row.bytes is None else (f"{row.bytes:,}", f"{row.waste_percent:.1f} %")
+        shape = "x".join(str(size) for size in row.shape)
+        table.add_row(row.case, row.tensor, shape, row.system, row.layout, *figures, row.refusal)
+    return table
 
 
 @layout.command

@@ -1,30 +1,67 @@
-"""`hexconv report`: writes the HTML page, and its plots as files."""
+"""`hexconv report`: reads cases or plans a network, runs them if asked to, and writes the HTML page and its plots."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from hexconv.cli.options import Seconds, check_file, check_folder
+from hexconv.cli.options import Seconds, check_file, check_folder, model_of
+from hexconv.cli.progress import counted, starting, waiting
+from hexconv.errors import InputError
 from hexconv.spec.choices import Target
+
+if TYPE_CHECKING:
+    from hexconv.cli.cases import Batch
+    from hexconv.model import Manifest
+    from hexconv.network.call_costs import CallCost
+    from hexconv.report.page import Page
+    from hexconv.report.plots import Format
+    from hexconv.run.given import Given
+    from hexconv.run.profile import Profile
+    from hexconv.search import PlannedNetwork
+    from hexconv.spec import Case
 
 Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 PAGE = Path("reports/index.html")
+FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 
 
-def report(
-    *cases: Path,
-    target: Target = "hexagon",
-    vtcm: str | None = None,
-    run: Annotated[bool, Parameter(negative=())] = False,
-    seconds: Seconds = 60.0,
-    tables: Path = Path("reports"),
-    sweep: Many = (),
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = PAGE,
-    plots: Path | None = None,
-    plot_format: Annotated[Literal["svg", "png"], Parameter(name="--format")] = "svg",
-    json: bool = False,
-) -> int:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the page is to show, and where it goes.
+
+    Attributes:
+        target: choose kernels for Hexagon, or for this machine (llvm).
+        vtcm: plan a network with this much VTCM, such as 4MiB; the default is all that its architecture has.
+        run: run each case on the simulator.
+        seconds: stop a run on the simulator after this time.
+        tables: take simulator.csv, hvx.csv and bench.csv from this folder, if they are there.
+        sweep: take what was measured of other splits from these tables, which `hexconv sweep` wrote.
+        output: write the page into this file.
+        plots: also write each plot as a file into this folder.
+        plot_format: write plots in this format.
+    """
+
+    target: Target = "hexagon"
+    vtcm: str | None = None
+    run: Annotated[bool, Parameter(negative=())] = False
+    seconds: Seconds = 60.0
+    tables: Path = Path("reports")
+    sweep: Many = ()
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = PAGE
+    plots: Path | None = None
+    plot_format: Annotated[Literal["svg", "png"], Parameter(name="--format")] = "svg"
+
+
+DEFAULTS = Options()
+
+
+def report(*cases: Path, options: Options = DEFAULTS, json: bool = False) -> int:
     """Write one HTML page about cases or about a network: memory, traffic, other plans, the loops and what limits them.
 
     A folder that `hexconv import` wrote is a network. The page plans it, and shows the graph of its chains, what the
@@ -39,28 +76,165 @@ def report(
     Args:
         cases: name case files (TOML), folders of them, or patterns; or one folder that is a network. The default is
             `schedules` and `schedules/hvx` of the current folder.
-        target: choose kernels for Hexagon, or for this machine (llvm).
-        vtcm: plan a network with this much VTCM, such as 4MiB; the default is all that its architecture has.
-        run: run each case on the simulator.
-        seconds: stop a run on the simulator after this time.
-        tables: take simulator.csv, hvx.csv and bench.csv from this folder, if they are there.
-        sweep: take what was measured of other splits from these tables, which `hexconv sweep` wrote.
-        output: write the page into this file.
-        plots: also write each plot as a file into this folder.
-        plot_format: write plots in this format.
+        options: what the page is to show, and where it goes.
         json: print the names of the written files as JSON.
     """
-    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
-    from hexconv.cli.progress import starting
-    from hexconv.run.machine_parts import check_plots
+    with starting():
+        from hexconv.cli.cases import Batch, network_of
+        from hexconv.report.page.network_view import cases_of
+        from hexconv.run.machine_parts import check_plots
 
     check_plots("report")
+    if options.output != PAGE:
+        check_file("--output", options.output)
+    check_folder("--plots", options.plots)
+    if options.run and options.target != "hexagon":
+        what = f"--run shows the simulator's runs, and the target is {options.target}"
+        raise InputError.because(what, "give --target hexagon, or leave --run out")
+    if model := model_of(cases):
+        return _model_page(model, options, json)
+    known, named = network_of(cases) or (None, cases or _all_cases())
+    if known is None and options.vtcm is not None:
+        what = "--vtcm is for the folder of a network, and case files were given"
+        raise InputError.because(
+            what, "name one folder that hexconv import wrote, or leave it out: cases state their plans"
+        )
+    batch = Batch.of(named, options.target)
+    batch.say_fallbacks()
+    if not batch.sources:
+        return batch.code(False)
+    network = _planned(batch, options, known) if known else None
+    runs = list(_weighed(cases_of(network) if network else batch.cases, batch))
+    shown = _Shown(network, known.model or cases[0].name) if network and known else None
+    return _drawn(runs, batch, options, json, shown)
 
-    with starting():
-        from hexconv.cli.report_page import Asked, report_page
 
-    if output != PAGE:
-        check_file("--output", output)
-    check_folder("--plots", plots)
-    asked = Asked(target, vtcm, run, seconds, tables, sweep, output, plots, plot_format)
-    return report_page(cases, asked, json)
+def _model_page(model: Path, options: Options, json: bool) -> int:
+    """Write the page of a model, planned as `hexconv build` plans it."""
+    from hexconv.cli.cases import Batch, limit_bytes
+    from hexconv.model import import_model
+    from hexconv.network.call_costs import call_cost
+    from hexconv.network.planned_model import plan, question_of
+    from hexconv.report.page.network_view import cases_of
+    from hexconv.run.given import Given, named_weights
+
+    batch = Batch([])
+    with waiting("planning"):
+        planned = plan(import_model(model), question_of(limit_bytes(options.vtcm), target=options.target))
+    weights = {case.name: tensors for member in planned.members for case, tensors in member.pieces}
+    for member in planned.members:
+        if member.refused:
+            batch.tell(f"{member.case.name}: {member.refused}")
+    runs = [
+        Weighed(case, Given(named_weights(weights[case.name]), None, str(model))) for case in cases_of(planned.network)
+    ]
+    return _drawn(runs, batch, options, json, _Shown(planned.network, model.name, call_cost(planned)))
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A case with the weights that it is run on."""
+
+    case: Case
+    given: Given
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A planned network that the page shows."""
+
+    network: PlannedNetwork
+    name: str
+    cost: CallCost | None = None
+
+
+def _drawn(runs: Sequence[Weighed], batch: Batch, options: Options, json: bool, of: _Shown | None) -> int:
+    """Run cases where that was asked for, and draw the page; returns as `report`."""
+    from hexconv.cli.answers import write_text
+    from hexconv.report.costs import read_sweeps
+    from hexconv.report.page import Page
+    from hexconv.report.page.network_view import network_view
+    from hexconv.report.tables import read_rates
+    from hexconv.written import write_folder
+
+    profiles = _profiles(runs, batch, options.seconds) if options.run else {}
+    with waiting("drawing"):
+        shown = network_view(of.network, of.name, profiles, of.cost) if of else None
+        cases = [run.case for run in runs]
+        page = Page.of(cases, read_rates(options.tables), read_sweeps(options.sweep), profiles, shown)
+        html = page.html()
+    plots = _plots(page, options.plot_format) if options.plots else {}
+    write_text(options.output, html)
+    written = write_folder(options.plots, plots) if options.plots else []
+    _say([options.output, *written], options, json)
+    return batch.code(True)
+
+
+def _all_cases() -> list[Path]:
+    """Return the case files in `schedules` and `schedules/hvx` of the current folder."""
+    found = [path for folder in FOLDERS for path in sorted(folder.glob("*.toml"))]
+    if not found:
+        raise InputError.because(
+            "no case file given, and none found as schedules/*.toml", "name one or more case files"
+        )
+    return found
+
+
+def _planned(batch: Batch, options: Options, known: Manifest) -> PlannedNetwork:
+    """Plan every chain of a network for the fewest bytes moved."""
+    from hexconv.cli.cases import limit_bytes
+    from hexconv.network.planned_model import question_of
+    from hexconv.search import plan_all
+
+    limit = limit_bytes(options.vtcm, batch.cases[0].plan)
+    with waiting("planning"):
+        network = plan_all(batch.cases, question_of(limit, target=options.target), known)
+    for refused in network.refused:
+        batch.tell(f"{refused.name}: {refused.reason}")
+    return network
+
+
+def _weighed(cases: Sequence[Case], batch: Batch) -> Iterator[Weighed]:
+    """Cases with the weights that lie beside them, as `hexconv run` takes them; pieces of chains get random ones.
+
+    Weights say how far sums go, and so which code a kernel has.
+    """
+    from hexconv.run.given import bounded, given, weights_beside
+
+    for case in cases:
+        path = next((path for path, source in batch.sources if source.name == case.name), None)
+        with batch.telling(case.name):
+            tensors = given(case.chain, weights_beside(path) if path else None, None)
+            yield Weighed(replace(case, chain=bounded(case.chain, tensors.weights)), tensors)
+
+
+def _profiles(runs: Sequence[Weighed], batch: Batch, seconds: float) -> dict[str, Profile]:
+    """Run and profile every case; if a case can't be run, a line says why, and the page shows it without a run."""
+    from hexconv.lower import lower_case
+    from hexconv.run.copy_engine import Copies
+    from hexconv.run.profile import profile
+
+    copies = Copies("early", 0)  # the page says the same each time
+    found: dict[str, Profile] = {}
+    for run in counted(runs, "running", lambda run: run.case.name):
+        with batch.telling(run.case.name):
+            found[run.case.name] = profile(run.case, lower_case(run.case), copies, seconds, run.given)
+    return found
+
+
+def _plots(page: Page, kind: Format) -> dict[str, bytes]:
+    """Draw the page's plots as files, by their names."""
+    from hexconv.report.page import anchor
+
+    plots = counted(page.plots, "drawing", lambda plot: plot.name)
+    return {f"{anchor(plot.name)}.{kind}": plot.file(kind) for plot in plots}
+
+
+def _say(written: Sequence[Path], options: Options, json: bool) -> None:
+    """Print the names of the files that were written."""
+    from hexconv.cli.answers import print_json
+
+    if json:
+        print_json([{"file": str(path)} for path in written])
+    else:
+        print(written[0] if len(written) == 1 else f"{written[0]}, and {len(written) - 1} plots in {options.plots}")

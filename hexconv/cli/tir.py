@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import check_folder
+from hexconv.cli.progress import starting
 from hexconv.spec.choices import Target
 
 
@@ -28,11 +29,38 @@ def tir(
         output: write the files into this folder; the default is beside each case file.
         json: print JSON instead.
     """
-    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
-    from hexconv.cli.progress import starting
-
     with starting():
-        from hexconv.cli.tir_cases import tir_cases
+        from hexconv.checked import check
+        from hexconv.cli.answers import print_json, utf8, write_text
+        from hexconv.cli.cases import Batch
+        from hexconv.lower import annotated_tir
+        from hexconv.report.listing import SUFFIX, digest_of
+        from hexconv.spec import Case
+        from hexconv.spec.kernel_choice import kernel_words
+        from hexconv.written import write_folder
+
+    def listed(case: Case) -> tuple[str, str, bool]:
+        checked, name = check(case), f"{case.name}.tir"
+        text = annotated_tir(case, checked.lowered, checked.usage.verdict)
+        if digest:
+            text, name = digest_of(name, text), f"{name}{SUFFIX}"
+        return name, text, checked.usage.agrees
 
     check_folder("--output", output)
-    return tir_cases(cases, target, output, digest, json)
+    batch, written, contents = Batch.of(cases, target), [], dict[str, bytes]()
+    batch.say_fallbacks()
+    folders = {case.name: path.parent for path, case in batch.sources}
+    for case, (name, text, agrees) in batch.each("lowering", listed):
+        path = (output or folders[case.name]) / name
+        if output:
+            contents[name] = utf8(text)
+        else:
+            write_text(path, text)
+        written.append({"case": case.name, "file": str(path), "kernels": case.kernels, "agrees": agrees})
+    if output:
+        write_folder(output, contents)
+    if json and written:
+        print_json(written)
+    for entry in written if not json else ():
+        print(f"{entry['file']} (kernel {kernel_words(entry['kernels'])})")
+    return batch.code(all(entry["agrees"] for entry in written))

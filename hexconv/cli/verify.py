@@ -4,10 +4,16 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hexconv.cli.options import Count, Seconds, Seed
+from hexconv.cli.progress import bar, starting
 from hexconv.errors import InputError, ToolMissing
 from hexconv.spec.choices import Objective, Target
+
+SPARE = ("kernel", "pieces", "elements", "convs")
+"""The columns that a table leaves out to fit 80 columns."""
 
 
 def verify(
@@ -60,13 +66,11 @@ def verify(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
-    from hexconv.cli.progress import starting
-
     with starting():
-        from hexconv.cli.verify_network import verify_and_show
+        from hexconv.cli.answers import print_json, show
         from hexconv.cli.wanted_model import Code, ModelOptions
-        from hexconv.verify import Asked
+        from hexconv.report import network_verdict_lines, network_verdict_row, network_verdict_table
+        from hexconv.verify import EXIT_CODES, Asked, verify_network
         from hexconv.verify.input_files import Pixels, numbers_of
 
     if isa and target != "hexagon":
@@ -77,4 +81,18 @@ def verify(
     asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
     pixels = Pixels(numbers_of("--mean", mean, (0.0,)), numbers_of("--deviation", deviation, (1.0,)))
     wanted = asked.wanted("verify", image)
-    return verify_and_show(model, Asked(wanted, seconds, workers, inputs, pixels), wide, json)
+    with bar(SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:
+        task = progress.add_task(escape(f"reading {model.name}"), total=None)
+
+        def done(name: str, so_far: int, of: int) -> None:
+            progress.update(task, description=escape(name), completed=so_far, total=of)
+
+        verdict = verify_network(model, Asked(wanted, seconds, workers, inputs, pixels), done)
+    if json:
+        print_json(network_verdict_row(verdict))
+        return EXIT_CODES[verdict.answer]
+    if verdict.chains:
+        show(network_verdict_table(verdict), wide, SPARE)
+    for line in network_verdict_lines(verdict):
+        print(line)
+    return EXIT_CODES[verdict.answer]

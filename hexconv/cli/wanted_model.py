@@ -6,15 +6,14 @@ from pathlib import Path
 from shlex import quote
 
 from hexconv.build.library import DEFAULT_ISA
-from hexconv.cli.memory import memory_bytes
-from hexconv.cli.shapes import stated_shapes
+from hexconv.cli.cases import limit_bytes
+from hexconv.cli.options import stated_shapes
 from hexconv.errors import InputError, ToolMissing
 from hexconv.lower.hexagon_target import isas
-from hexconv.lower.vtcm import capacity_of
 from hexconv.network import Wanted
 from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
-from hexconv.spec import Plan, Target
+from hexconv.spec import Target
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
 
 
@@ -101,7 +100,7 @@ class ModelOptions:
             what = f"--threads {self.threads} with --target llvm: the plain kernel runs in one thread"
             raise InputError.because(what, "leave it out, or take --target hexagon")
         return Wanted(
-            vtcm_bytes=memory_bytes(self.vtcm, "--vtcm") if self.vtcm else capacity_of(Plan()),
+            vtcm_bytes=limit_bytes(self.vtcm or None),
             target=self.code.target,
             isa=self.code.isa,
             objective=self.objective or DEFAULT_OBJECTIVE,

@@ -18,7 +18,16 @@ from hexconv.report.best_table import (
     verdict_line,
     verified_table,
 )
-from hexconv.report.check_tables import cache_csv, cache_table, causes, form_table, run_csv, run_row, work_table
+from hexconv.report.check_tables import (
+    cache_csv,
+    cache_row,
+    cache_table,
+    causes,
+    form_table,
+    run_csv,
+    run_row,
+    work_table,
+)
 from hexconv.report.network_table import call_lines, network_lines, network_table
 from hexconv.report.network_verdict import network_verdict_lines, network_verdict_row, network_verdict_table
 from hexconv.report.perfetto import perfetto_json
@@ -31,6 +40,7 @@ __all__ = [
     "quick_table",
     "bound_lines",
     "cache_csv",
+    "cache_row",
     "cache_table",
     "causes",
     "cuts_lines",

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from hexconv.analyze import ConvForm, Usage, WorkUsage, needed_macs
+from hexconv.analyze import ConvForm, Usage, WorkUsage, conv_forms, needed_macs
+from hexconv.checked import Checked
 from hexconv.run.copy_engine import CopyCounts
 from hexconv.run.measure import Run
 from hexconv.run.simulator.slots import Threads
@@ -63,23 +64,32 @@ COLUMNS = {
 COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "macs", "_in_flight")))
 
 
-def cache_csv(judged: Sequence[tuple[Usage, WorkUsage]]) -> str:
+def cache_row(checked: Checked) -> dict[str, Any]:
+    """Return a case as a row for JSON: its caches, what it moves and computes, and how its convs multiply."""
+    sizes = asdict(checked.usage)
+    del sizes["forms_agree"]
+    forms = [asdict(form) for form in conv_forms(checked.case)]
+    return {**sizes, **asdict(checked.work), "forms": forms, "agrees": checked.agrees}
+
+
+def cache_csv(cases: Sequence[Checked]) -> str:
     """Return the CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
-    rows = [{**row, **_totals(usage, work)} for usage, work in judged for row in _rows(usage)]
+    rows = [{**row, **_totals(checked)} for checked in cases for row in _rows(checked.usage)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
 
 
-def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
+def _totals(checked: Checked) -> dict[str, Any]:
     """Return the totals of a case: its traffic, its copies and its MACs."""
+    work = checked.work
     return {
         "traffic_bytes": work.traffic_bytes,
         "needed_traffic_bytes": work.needed_traffic_bytes,
         "copies_in_flight": work.copies_in_flight,
         "macs": work.macs,
         "needed_macs": work.needed_macs,
-        "agrees": usage.agrees and work.agrees,
-        **kernel_columns(usage.kernels),
+        "agrees": checked.agrees,
+        **kernel_columns(checked.usage.kernels),
     }
 
 

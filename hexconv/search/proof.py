@@ -3,21 +3,17 @@
 from dataclasses import dataclass
 from typing import get_args
 
-from hexconv.analyze.usage import cache_usage, work_usage
-from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
-from hexconv.lower import Lowered, lower_case
+from hexconv.checked import Trial, Tried, check
 from hexconv.lower.vtcm import SCOPE, granules_bytes
-from hexconv.run.count import count
 from hexconv.run.fills import Fills
-from hexconv.run.measure import run_case, runner_of
-from hexconv.run.measurement import Runner
+from hexconv.run.measure import runner_of
 from hexconv.search.planned_chains import Winner
 from hexconv.spec import Case, Target
 from hexconv.spec.kernels import KERNELS
 
 
 @dataclass(frozen=True)
-class Run:
+class RunOutcome:
     """The result of one run, or the reason why there was none.
 
     Attributes:
@@ -60,10 +56,10 @@ class Verified:
     traffic_agrees: bool
     macs: int
     macs_agree: bool
-    runs: tuple[Run, ...]
+    runs: tuple[RunOutcome, ...]
 
     @property
-    def missing(self) -> tuple[Run, ...]:
+    def missing(self) -> tuple[RunOutcome, ...]:
         """The runs that were not made, each with its reason."""
         return tuple(run for run in self.runs if run.passed is None)
 
@@ -75,7 +71,7 @@ class Verified:
 
 
 def verify(winner: Winner, seconds: float, fills: Fills | None = None) -> Verified:
-    """Lower a case, compare all figures, and run it on the host and on the simulator, wherever its kernel runs.
+    """Check a case on the host and on the simulator, wherever its kernel runs, and compare all with the search.
 
     Args:
         winner: the case, and the figures of the search.
@@ -83,20 +79,19 @@ def verify(winner: Winner, seconds: float, fills: Fills | None = None) -> Verifi
         fills: what its tensors are filled with; random values where this is left out.
     """
     case, figures = winner.case, winner.figures
-    lowered = lower_case(case)
-    counting = [each for each in lowered.allocations if each.scope == SCOPE or not case.settled.uses_vtcm]
+    checked = check(case, [Trial(runner_of(case, target, seconds), fills) for target in _targets(case)])
+    counting = [each for each in checked.lowered.allocations if each.scope == SCOPE or not case.settled.uses_vtcm]
     footprint = sum(granules_bytes(memory.bytes, memory.copies) for memory in counting)
-    work = work_usage(case, count(lowered))
     return Verified(
         case=case.name,
-        caches_agree=cache_usage(case, lowered).agrees,
+        caches_agree=checked.usage.agrees,
         footprint_bytes=footprint,
         footprint_agrees=footprint == figures.footprint_bytes,
-        traffic_bytes=work.traffic_bytes,
-        traffic_agrees=work.traffic_bytes == figures.traffic_bytes,
-        macs=work.macs,
-        macs_agree=work.macs == figures.macs,
-        runs=tuple(_run(case, lowered, runner_of(case, target, seconds), fills) for target in _targets(case)),
+        traffic_bytes=checked.work.traffic_bytes,
+        traffic_agrees=checked.work.traffic_bytes == figures.traffic_bytes,
+        macs=checked.work.macs,
+        macs_agree=checked.work.macs == figures.macs,
+        runs=tuple(map(_outcome, checked.runs)),
     )
 
 
@@ -106,17 +101,8 @@ def _targets(case: Case) -> tuple[Target, ...]:
     return (home,) if home else get_args(Target)
 
 
-def _run(case: Case, lowered: Lowered, runner: Runner, fills: Fills | None) -> Run:
-    """Run a case once; where a tool is missing or the time is too short, keep the reason instead."""
-    try:
-        run = run_case(case, lowered, runner, fills=fills)
-    except (ToolMissing, Overran, Unsupported) as reason:
-        return Run(runner.target, None, f"not run: {reason}")
-    except RunFailed as failure:
-        return Run(runner.target, False, str(failure))
-    said = (
-        f"largest error {run.check.max_abs_error:.3g}"
-        if run.check.passed
-        else f"wrong by {run.check.max_abs_error:.3g}"
-    )
-    return Run(runner.target, run.check.passed, said, run.counts.packets if run.counts else None, run.vtcm_bytes)
+def _outcome(tried: Tried) -> RunOutcome:
+    run, target = tried.run, tried.trial.runner.target
+    if run is None:
+        return RunOutcome(target, tried.passed, tried.said)
+    return RunOutcome(target, tried.passed, tried.said, run.counts.packets if run.counts else None, run.vtcm_bytes)

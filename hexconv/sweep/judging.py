@@ -4,17 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hexconv.analyze import WorkUsage, vtcm_fit, work_usage
-from hexconv.analyze.planned import Planned
+from hexconv.analyze import misfit
 from hexconv.apart import Ending, Limits, Task, cores, do_all
-from hexconv.errors import RunFailed, ToolMissing, Unsupported
-from hexconv.lower import Lowered, lower_case
-from hexconv.run.check import Check
+from hexconv.checked import Checked, Trial, check
+from hexconv.errors import ToolMissing, Unsupported
 from hexconv.run.copy_engine import ANY_MOMENT, MOMENTS, Copies
-from hexconv.run.count import count
-from hexconv.run.fills import CORNERS, Fills, fills_of_run, fills_text
+from hexconv.run.fills import CORNERS, fills_of_run, fills_text
 from hexconv.run.host import Host
-from hexconv.run.measure import Run, run_case
+from hexconv.run.measure import Run
 from hexconv.run.measurement import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
@@ -47,55 +44,39 @@ def judge(case: Case) -> Verdict:
         ToolMissing: its kernel runs on the simulator, which isn't there.
     """
     try:
-        lowered = lower_case(case)
-        work = work_usage(case, count(lowered))
-        differences = (*_differences(case, lowered), *miscounts(work), *beaten(work))
-        reasons = (*differences, *_wrong_runs(case, lowered))
+        checked = check(case, list(_trials(case)))
+        reasons = (*checked.other_sizes(), *checked.other_work(), *_wrong_runs(checked))
     except Unsupported as refusal:
         return Verdict(case, "refused", (str(refusal),))
     return Verdict(case, "disagrees" if reasons else "agrees", reasons)
 
 
-def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
-    """Say where the closed form and TVM disagree on a cache or an allocation."""
-    planned = Planned.of(case)
-    predicted = {(cache.name, cache.shape, cache.dtype) for cache in planned.caches}
-    allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
-    yield from _only_in("caches", predicted, allocated)
-    shared = {(memory.holds, memory.bytes) for memory in planned.allocations}
-    merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
-    yield from _only_in("allocations", shared, merged)
+def _wrong_runs(checked: Checked) -> Iterator[str]:
+    """Say what is wrong with the runs of a case, and which run it is.
+
+    Raises:
+        ToolMissing, Unsupported: a run could not be made.
+    """
+    plan = checked.case.settled
+    for tried in checked.runs:
+        if isinstance(tried.error, (ToolMissing, Unsupported)):
+            tried.answer()
+        which = f", filled with {fills_text(tried.trial.fills or ())}"
+        runner = tried.trial.runner
+        if isinstance(runner, (Host, Simulator)) and plan.buffering == "double":
+            which += f", with {runner.copies.moment} copies"
+        yield from (f"{error}{which}" for error in tried.differences())
+        if plan.kernel == "hvx" and tried.run:
+            yield from (f"{fault}{which}" for fault in short_copies(tried.run))
 
 
-def miscounts(work: WorkUsage) -> Iterator[str]:
-    """Say where the closed form and a count disagree on bytes moved, copies in flight or MACs."""
-    for tensor in work.traffic:
-        if tensor.bytes != tensor.predicted_bytes:
-            yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
-        if tensor.copies_in_flight != tensor.predicted_copies_in_flight:
-            counts = f"closed form {tensor.predicted_copies_in_flight}, counted {tensor.copies_in_flight}"
-            yield f"copies of {tensor.name} in flight: {counts}"
-    for conv in work.convs:
-        if conv.macs != conv.predicted_macs:
-            yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
-
-
-def beaten(work: WorkUsage) -> Iterator[str]:
-    """Say where fewer bytes or MACs were counted than the lower bound says that every plan needs."""
-    for tensor in work.traffic:
-        if tensor.bytes < tensor.needed_bytes:
-            yield f"bytes of {tensor.name}: needed {tensor.needed_bytes}, counted {tensor.bytes}"
-    for conv in work.convs:
-        if conv.macs < conv.needed_macs:
-            yield f"MACs of {conv.name}: needed {conv.needed_macs}, counted {conv.macs}"
-
-
-def _wrong_runs(case: Case, lowered: Lowered) -> Iterator[str]:
-    """Say what is wrong with the runs of a case: on random tensors with every runner, on extremes with the first."""
+def _trials(case: Case) -> Iterator[Trial]:
+    """Yield the runs of a case: on random tensors with every runner, on extremes with the first."""
     fills = [fills_of_run(case.chain, number, 0) for number in range(RUNS)]
     for place, runner in enumerate(_runners(case)):
-        for filled in fills if place == 0 else fills[:1]:
-            yield from _run(case, lowered, runner if filled is fills[0] else _quicker(runner), filled)
+        yield Trial(runner, fills[0])
+        if place == 0:
+            yield from (Trial(_quicker(runner), filled) for filled in fills[1:])
 
 
 def _runners(case: Case) -> tuple[Runner, ...]:
@@ -107,7 +88,7 @@ def _runners(case: Case) -> tuple[Runner, ...]:
     moments = [Copies(moment) for moment in MOMENTS] if plan.buffering == "double" else [ANY_MOMENT]
     if plan.kernel != "hvx":
         return tuple(Host(copies, calls=1) for copies in moments)
-    if plan.uses_vtcm and not vtcm_fit(case.chain, plan).fits:
+    if misfit(case):
         return ()
     first, *others = (Simulator(plan.arch, plan.vtcm_bytes, copies=copies, vtcm_loads=False) for copies in moments)
     return (first, *map(_quicker, others))
@@ -118,20 +99,6 @@ def _quicker(runner: Runner) -> Runner:
     return replace(runner, slots=False) if isinstance(runner, Simulator) else runner
 
 
-def _run(case: Case, lowered: Lowered, runner: Runner, fills: Fills) -> Iterator[str]:
-    """Say what is wrong with a run of a case, and which run it is."""
-    which = f", filled with {fills_text(fills)}"
-    if isinstance(runner, (Host, Simulator)) and case.settled.buffering == "double":
-        which += f", with {runner.copies.moment} copies"
-    try:
-        result = run_case(case, lowered, runner, fills=fills)
-        yield from (f"{error}{which}" for error in errors_of(result.check))
-        if case.settled.kernel == "hvx":
-            yield from (f"{fault}{which}" for fault in short_copies(result))
-    except RunFailed as failure:
-        yield f"the run gave no answer: {failure}{which}"
-
-
 def short_copies(result: Run) -> Iterator[str]:
     """Say how many copies of a nest of rows are short for no reason.
 
@@ -139,21 +106,6 @@ def short_copies(result: Run) -> Iterator[str]:
     """
     if result.copies and result.copies.short_pieces:
         yield f"{result.copies.short_pieces} rows below 128 bytes are copies that those before them could hold"
-
-
-def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:
-    """Say what only one of the two opinions has."""
-    if predicted != allocated:
-        yield f"{what}: closed form {sorted(predicted - allocated)}, TVM {sorted(allocated - predicted)}"
-
-
-def errors_of(check: Check) -> Iterator[str]:
-    """Say what is wrong with a run's output."""
-    if not check.fringe_is_zero:
-        yield "the fringe of the output is not zero"
-    elif not check.passed:
-        relative = f"{check.max_rel_error:.3g} of the largest"
-        yield f"the output differs from numpy by up to {check.max_abs_error:.6g} ({relative})"
 
 
 LIMITS = Limits(seconds=300, memory_bytes=4 << 30)

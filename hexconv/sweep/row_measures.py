@@ -1,23 +1,23 @@
 """Measure the columns of one row, in a process of its own."""
 
 import platform
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from hexconv.analyze import Planned, Usage, cache_usage, needed_macs, needed_work, vtcm_fit, work_usage
+from hexconv.analyze import Planned, misfit, needed_macs, needed_work, vtcm_fit
 from hexconv.apart import Task
+from hexconv.checked import Checked, Trial, check
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
-from hexconv.lower import lower_case
-from hexconv.run.count import count
-from hexconv.run.measure import Run, run_case, runner_of
+from hexconv.run.measure import Run, runner_of
 from hexconv.run.simulator.made_files import provenance
 from hexconv.spec import Case
 from hexconv.spec.kernel_choice import kernel_columns
-from hexconv.sweep.judging import errors_of, miscounts
 
 Row = dict[str, Any]
+
+STATUSES = {Unsupported: "refused", InputError: "refused", Overran: "overran", RunFailed: "failed"}
+"""The `status` of a row without figures, by the error that says why; an error takes the first that it is one of."""
 
 
 def measure(task: Task) -> Row:
@@ -33,17 +33,14 @@ def measure(task: Task) -> Row:
     row: Row = {**kernel_columns(case.kernels)}
     try:
         row |= _predicted(case)
-        if row.get("fits") is False:
-            return {**row, "status": "infeasible", "reason": str(vtcm_fit(case.chain, case.settled))}
+        if fit := misfit(case):
+            return {**row, "status": "infeasible", "reason": str(fit)}
         measured, differences = _measured(case, task)
-    except (Unsupported, InputError) as refusal:
-        return {**row, "status": "refused", "reason": str(refusal)}
-    except Overran as shortage:
-        return {**row, "status": "overran", "reason": str(shortage)}
-    except RunFailed as failure:
-        return {**row, "status": "failed", "reason": str(failure)}
     except ToolMissing as missing:  # The machine is at fault, not the case: this makes no row.
         return {"missing": str(missing)}
+    except tuple(STATUSES) as error:
+        status = next(word for kind, word in STATUSES.items() if isinstance(error, kind))
+        return {**row, "status": status, "reason": str(error)}
     return {**row, **measured, "status": "differs" if differences else "holds", "reason": "; ".join(differences)}
 
 
@@ -67,16 +64,18 @@ def _predicted(case: Case) -> Row:
 
 def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
     """Return the columns from TVM and from a run, and where they differ from the closed forms and from numpy."""
-    lowered = lower_case(case)
-    usage = cache_usage(case, lowered)
-    row: Row = {"peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
     if task["target"] == "cache":
-        work = work_usage(case, count(lowered))
-        counted = {"traffic_bytes": work.traffic_bytes, "macs": work.macs, "agrees": usage.agrees and work.agrees}
-        return {**row, **counted}, [*_other_sizes(usage), *miscounts(work)]
-    runner = runner_of(case, task["target"], task["seconds"])
-    run = run_case(case, lowered, runner, task["seed"])
-    return {**row, **_ran(run, needed_macs(case.chain))}, [*_other_sizes(usage), *errors_of(run.check)]
+        checked = check(case)
+        counted = {"traffic_bytes": checked.work.traffic_bytes, "macs": checked.work.macs, "agrees": checked.agrees}
+        return {**_sizes(checked), **counted}, [*checked.other_sizes(), *checked.other_work()]
+    checked = check(case, [Trial(runner_of(case, task["target"], task["seconds"]), seed=task["seed"])])
+    [tried] = checked.runs
+    row = {**_sizes(checked), **_ran(tried.answer(), needed_macs(case.chain))}
+    return row, [*checked.other_sizes(), *tried.differences()]
+
+
+def _sizes(checked: Checked) -> Row:
+    return {"peak_bytes": checked.usage.peak_bytes, "agrees": checked.usage.agrees}
 
 
 def _ran(run: Run, macs: int) -> Row:
@@ -89,15 +88,3 @@ def _ran(run: Run, macs: int) -> Row:
         row |= {"issue_slots": run.slots.issue_slots, "macs_per_slot": macs / run.slots.issue_slots}
         row |= {"stalls": run.slots.stall_slots, "vector_loads": run.slots.vector_loads}
     return row
-
-
-def _other_sizes(usage: Usage) -> Iterator[str]:
-    """Say where the closed form and TVM disagree on caches and allocations."""
-    if usage.agrees:
-        return
-    found = [
-        f"{part.name}: closed form {part.predicted_elements} elements, TVM {part.elements}"
-        for part in (*usage.caches, *usage.allocations)
-        if part.predicted_elements != part.elements
-    ]
-    yield from found or ["closed form and TVM have other caches, or share their memory otherwise"]

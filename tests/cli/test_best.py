@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hexconv.cli.app import exit_code
-from hexconv.cli.memory import memory_bytes
+from hexconv.cli.options import memory_bytes
 from hexconv.errors import InputError
 from hexconv.example import NETWORK
 from hexconv.model import Manifest

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from hexconv.cli.show import LINE, show
+from hexconv.cli.answers import LINE, show
 from hexconv.errors import one_line
 
 WORDS = st.text("abcdefgh [/]\x1b", max_size=50)

@@ -28,7 +28,7 @@ def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:
 
 @pytest.fixture
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    import hexconv.cli.sweep_cases as command
+    import hexconv.sweep.judging as command
 
     monkeypatch.setattr(command, "judge_all", outcome_by_index)
 

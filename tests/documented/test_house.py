@@ -2,7 +2,7 @@
 
 from tests.house import asking_for_forms, modules, names_used_twice, with_one_user
 
-MOST_WITH_ONE_USER = 55
+MOST_WITH_ONE_USER = 40
 
 
 def test_no_file_name_stands_twice() -> None:

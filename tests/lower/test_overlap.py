@@ -10,6 +10,7 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.analyze import work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.compute import chain_module, reference
 from hexconv.errors import RunFailed
 from hexconv.kernel import output_layout
@@ -29,7 +30,6 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.judging import miscounts
 from hexconv.tir.parts import WRITE_BACK, convolution
 from tests.deep import one_in
 from tests.lower import mutants

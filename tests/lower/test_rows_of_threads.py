@@ -7,6 +7,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from hexconv.analyze import work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
@@ -14,7 +15,6 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.judging import miscounts
 from tests.draws import SAME_LOWERED, SAME_RUN
 
 HALVE = Requantize(multiplier=1 << 24)

@@ -8,6 +8,7 @@ import pytest
 import tvm
 
 from hexconv.analyze import cache_usage, work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.compute.activation_code import FUNCTIONS
 from hexconv.lower import annotated_tir
 from hexconv.lower.hexagon_object import compile_for_hexagon
@@ -17,7 +18,6 @@ from hexconv.run.measure import run_case, runner_of
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.judging import miscounts
 from tests.any_chain.bounds import checked_module
 from tests.deep import one_in
 from tests.lowered import lower_case

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.compute import reference
 from hexconv.errors import InputError
 from hexconv.kernel import output_layout
@@ -17,7 +18,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
-from hexconv.sweep.judging import judge, miscounts
+from hexconv.sweep.judging import judge
 from tests.deep import one_in
 from tests.lowered import lower_case
 

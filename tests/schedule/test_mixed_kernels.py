@@ -7,6 +7,7 @@ import pytest
 import tvm
 
 from hexconv.analyze import cache_usage, needed_macs, work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.lower import annotated_tir
 from hexconv.run.count import count
 from hexconv.run.fills import fills_of_run
@@ -14,7 +15,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.judging import judge, miscounts
+from hexconv.sweep.judging import judge
 from tests.deep import one_in
 from tests.lowered import lower_case
 

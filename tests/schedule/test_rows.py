@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.errors import InputError
 from hexconv.lower import annotated_tir
 from hexconv.run.count import count
@@ -12,7 +13,6 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.chain import EdgeLayout
-from hexconv.sweep.judging import miscounts
 from tests.deep import one_in
 from tests.lowered import lower_case
 

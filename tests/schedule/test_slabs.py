@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.analyze.block_nest import BlockStripes
+from hexconv.analyze.usage import miscounts
 from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
@@ -21,7 +22,7 @@ from hexconv.schedule import stream
 from hexconv.schedule.stream import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import Buffering
-from hexconv.sweep.judging import judge, miscounts
+from hexconv.sweep.judging import judge
 from tests.deep import one_in
 from tests.draws import JUDGED
 

@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, vtcm_fit, work_usage
+from hexconv.analyze.usage import miscounts
 from hexconv.errors import InputError
 from hexconv.run.copy_engine import Copies, Moment
 from hexconv.run.count import count
@@ -16,7 +17,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.places import Storage
 from hexconv.spec.strips import strips_of, why_no_strips
-from hexconv.sweep.judging import miscounts, short_copies
+from hexconv.sweep.judging import short_copies
 from tests.deep import DEEP, one_in
 from tests.draws import JUDGED, RUN
 from tests.lowered import lower_case

@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hexconv import checked
 from hexconv.analyze import work_usage
+from hexconv.analyze.usage import beaten
 from hexconv.lower import lower_case
 from hexconv.run import measure
 from hexconv.run.copy_engine import MOMENTS
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
-from hexconv.sweep import judging
-from hexconv.sweep.judging import RUNS, beaten, judge
+from hexconv.sweep.judging import RUNS, judge
 from tests.lower.mutants import waits, without_wait
 
 BACK = Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
@@ -34,7 +35,7 @@ def test_copies_of_hvx_happen_early_late_and_at_random(monkeypatch: pytest.Monke
     assert judge(case).reasons == ()
     lowered = lower_case(case)
     broken = without_wait(lowered, waits(lowered) - 1)
-    monkeypatch.setattr(judging, "lower_case", lambda _: broken)
+    monkeypatch.setattr(checked, "lower_case", lambda _: broken)
     reasons = judge(case).reasons
     assert all(any(f"with {moment} copies" in reason for reason in reasons) for moment in MOMENTS)
 
