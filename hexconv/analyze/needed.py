@@ -15,6 +15,7 @@ Products with padding count like any other: every kernel multiplies them.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.kernel import output_layout
 from hexconv.spec import Chain, Conv2d
+from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
 from hexconv.spec.vectors import vectors_bytes
 
@@ -50,6 +52,7 @@ class _Reached:
     taps: int
 
 
+@lru_cache(REMEMBERED)
 def needed_work(chain: Chain) -> Work:
     """The bytes and the MACs that every plan moves and computes at least.
 

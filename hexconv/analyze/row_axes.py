@@ -29,7 +29,6 @@ from hexconv.analyze.row_stripes import RowsOfChain, StripeCounts, stripe_counts
 from hexconv.kernel import output_layout
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.form import rows_together
-from hexconv.layout import Layout
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import REMEMBERED
 
@@ -77,23 +76,12 @@ def forget() -> None:
 
 def _what_decides(planned: PlannedRows, index: int) -> Hashable:
     """Return all on which it depends what conv `index` takes: convs of any chains that agree in it take the same."""
-    chain, layouts, conv = planned.chain, planned.layouts, planned.chain.conv[index]
-    source, target, strips = planned.extents[index], planned.extents[index + 1], planned.strips
-    # A step has no more tiles than the conv has blocks of channels. Tiles of groups are cut in a way of their own.
-    k_split = planned.plan.k_split if conv.groups > 1 else min(planned.plan.k_split, target.channel_blocks)
+    layouts, strips = planned.layouts, planned.strips
     return (
-        (conv, planned.kernels[index], k_split, planned.plan.activations, planned.bands.count),
-        (index == 0, index == len(chain.conv) - 1, chain.dtype, chain.dtype_of_filters, chain.output_zero_point(index)),
-        (source.columns, source.valid_columns, source.channels, target.columns, target.valid_columns),
-        tuple((*_row_of(layouts.activations[at]), layouts.channel_units[at]) for at in (index, index + 1)),
-        (layouts.row_units[index + 1], layouts.filters[index], layouts.packings[index]),
+        (planned.convs[index].decides, planned.plan.activations, planned.bands.count),
+        (layouts.filters[index], layouts.packings[index]),
         (strips.count, strips.tensors[index + 1]) if strips and strips.keeps else None,
     )
-
-
-def _row_of(layout: Layout) -> tuple[str, tuple[int, ...]]:
-    """Return how a row of a tensor lies; how many rows and images there are does not matter."""
-    return layout.name, layout.physical_shape[2:]
 
 
 Priced = Callable[[Parts], Any]

@@ -23,13 +23,13 @@ Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pix
 are int16, whose high and low bytes lie in rows of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import ceil, gcd, inf
 
 from hexconv.kernel.form import columns_read
 from hexconv.kernel.layouts import logical
-from hexconv.kernel.row_conv import LayoutChoice, RowConv, with_split
+from hexconv.kernel.row_conv import LayoutChoice, RowConv, conv_number, with_split
 from hexconv.kernel.tiles import BYTES, PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import packed
 from hexconv.spec import Chain, tensor_extents
@@ -39,6 +39,9 @@ NARROW_UNITS = (WORD_CHANNELS, 8, 16)
 DENSE_TAG, DENSE_UNIT = "NHWC", 1
 """How a dense input lies, and the channels that a step along its axis C counts."""
 STORES_OF_PACKET = 2
+MOST_KNOWN = 1 << 14
+"""The number of convs that are not alike whose packets are kept, beside how their tensors may lie."""
+_KNOWN: dict[Hashable, Sequence[Sequence[float]]] = {}
 STORED_PIXELS = 8
 """The pixels from a store of a tile to the next one: of blocks of 8 channels, tiles of channels store half a vector."""
 
@@ -50,6 +53,10 @@ class _Way:
     packets: float
     bytes: int
     lies: tuple[LayoutChoice, ...]
+
+    def beside(self, packets: float, to: LayoutChoice) -> "_Way":
+        """Add the packets of a conv, and the bytes of what it makes."""
+        return _Way(self.packets + packets, self.bytes + to.row_bytes, (*self.lies, to))
 
 
 def chosen_blocks(
@@ -72,7 +79,12 @@ def chosen_blocks(
         found = [wide[index + 1]]
         if served and all(serves[index + 1 : index + 2]) and index + 1 < len(serves):
             found += [found for unit in NARROW_UNITS for found in _narrow(chain, index + 1, wide[index + 1], unit)]
-        ways = [min((_next(chain, index, way, to, served, k_split) for way in ways), key=_cost) for to in found]
+        rows, sources = tensor_extents(chain)[index + 1].logical_rows, tuple(way.lies[-1] for way in ways)
+        between = _packets(chain, index, sources, tuple(found), served, k_split)
+        ways = [
+            min((way.beside(rows * packets, to) for way, packets in zip(ways, row, strict=True)), key=_cost)
+            for to, row in zip(found, between, strict=True)
+        ]
     return list(min(ways, key=_cost).lies)
 
 
@@ -120,18 +132,24 @@ def _can_be_narrow(chain: Chain, index: int) -> bool:
     return chain.dtype in BYTES and chain.conv[index].groups == 1 and first < end
 
 
-def _next(chain: Chain, index: int, way: _Way, to: LayoutChoice, served: bool, k_split: int) -> _Way:
-    """Add the packets of conv `index`, and the bytes of what it makes."""
-    rows = tensor_extents(chain)[index + 1].logical_rows
-    packets = rows * _packets(chain, index, way.lies[-1], to, served, k_split)
-    return _Way(way.packets + packets, way.bytes + to.row_bytes, (*way.lies, to))
+Lies = tuple[LayoutChoice, ...]
 
 
-def _packets(chain: Chain, index: int, source: LayoutChoice, to: LayoutChoice, served: bool, k_split: int) -> float:
-    """The packets of a row of a conv; infinite where it can't read or make what lies so."""
+def _packets(
+    chain: Chain, index: int, sources: Lies, targets: Lies, served: bool, k_split: int
+) -> Sequence[Sequence[float]]:
+    """The packets of a row of a conv, [target][source]; infinite where it can't read or make what lies so."""
     if not served:
-        return inf if source.is_narrow or source.is_dense or to.is_narrow else 0.0
-    return _conv(chain, index, source, to, k_split).row_packets
+        reads = [inf if source.is_narrow or source.is_dense else 0.0 for source in sources]
+        return [[inf if to.is_narrow else each for each in reads] for to in targets]
+    ends = tuple(each.of_row for each in sources), tuple(each.of_row for each in targets)
+    key = conv_number(chain, index, "hvx", k_split), *ends
+    if key not in _KNOWN:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        convs = [[_conv(chain, index, source, to, k_split) for source in sources] for to in targets]
+        _KNOWN[key] = [[conv.row_packets for conv in row] for row in convs]
+    return _KNOWN[key]
 
 
 def _conv(chain: Chain, index: int, source: LayoutChoice, to: LayoutChoice, k_split: int) -> RowConv:

@@ -5,8 +5,10 @@ Layouts, predictions, code and counts ask this value. What differs from form to 
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import count
 from math import ceil, inf, prod
 
 from hexconv.kernel.form import Form, forms_of_kernel, without_groups
@@ -23,6 +25,8 @@ from hexconv.spec.narrowing import MADE_UNSIGNED, FixedPoint, Shifts
 from hexconv.spec.ranges import Raised, bias_limit, narrowing_at, raised_sums
 
 ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int16": 2, "int32": 4}
+MOST_ESTIMATES = 1 << 15
+"""The number of convs that are not alike whose estimates are kept."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ class LayoutChoice:
     def is_dense(self) -> bool:
         """Whether it is an input whose pixels lie side by side."""
         return self.unit == 1
+
+    @cached_property
+    def of_row(self) -> Hashable:
+        """How a row of it lies."""
+        return self.layout.name, self.layout.physical_shape[2:], self.unit, self.rows
 
     @property
     def row_bytes(self) -> int:
@@ -270,12 +279,23 @@ class RowConv:
     @cached_property
     def form(self) -> Form:
         """The form that computes it: of those that can, the one that takes the fewest packets by its own estimate."""
-        return _chosen(self.chain, self.index, self.reads, self.makes, self.kernel, self.plan.k_split)(self)
+        kind = _estimated(_Alike(self.decides, self))[0]
+        assert kind, "a conv whose tensors lie so that no form can compute it"
+        return kind(self)
 
     @property
     def row_packets(self) -> float:
         """The packets of a row by that estimate; infinite where no form can compute the conv."""
-        return min((form.row_packets for form in self.forms), default=inf)
+        return _estimated(_Alike(self.decides, self))[1]
+
+    @property
+    def decides(self) -> Hashable:
+        """All on which it depends what a row of it takes: convs of any chains that agree in it take the same.
+
+        How many rows and images there are does not matter.
+        """
+        number = conv_number(self.chain, self.index, self.kernel, self.plan.k_split)
+        return number, self.reads.of_row, self.makes.of_row
 
     @cached_property
     def filter(self) -> tuple[Layout, Packing]:
@@ -411,13 +431,44 @@ class RowConv:
         return self.target_columns * self.narrowed_blocks * CHANNEL_BLOCK
 
 
-@lru_cache(REMEMBERED)
-def _chosen(
-    chain: Chain, index: int, reads: LayoutChoice, makes: LayoutChoice, kernel: Kernel, k_split: int
-) -> type[Form]:
-    """Return the form that computes a conv; no other knob of its plan matters."""
-    forms = RowConv(chain, index, reads, makes, kernel, with_split(k_split)).forms
-    return type(forms[0] if len(forms) == 1 else min(forms, key=lambda form: form.row_packets))
+@lru_cache(MOST_ESTIMATES)
+def conv_number(chain: Chain, index: int, kernel: Kernel, k_split: int) -> int:
+    """Return the number of a conv, the same for all that are alike in what their rows depend on, but for layouts."""
+    conv, source, target = chain.conv[index], *tensor_extents(chain)[index : index + 2]
+    # A step has no more tiles than the conv has blocks of channels. Tiles of groups are cut in a way of their own.
+    k_split = k_split if conv.groups > 1 else min(k_split, target.channel_blocks)
+    return _number(
+        (
+            (conv, kernel, k_split, index == 0, index == len(chain.conv) - 1),
+            (chain.dtype, chain.dtype_of_filters, chain.output_zero_point(index)),
+            (source.columns, source.valid_columns, source.channels, target.columns, target.valid_columns),
+        )
+    )
+
+
+@lru_cache(MOST_ESTIMATES)
+def _number(_decides: Hashable) -> int:
+    """Number what decides: the same number for the same, while it is remembered; none is given again."""
+    return next(_UNUSED)
+
+
+_UNUSED = count()
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """A conv that equals all others whose rows take the same."""
+
+    decides: Hashable
+    conv: RowConv = field(compare=False)
+
+
+@lru_cache(MOST_ESTIMATES)
+def _estimated(alike: _Alike) -> tuple[type[Form] | None, float]:
+    """Return the form that computes a conv, and the packets of its rows; none, and infinite, if none can."""
+    forms = alike.conv.forms
+    best = min(forms, key=lambda form: form.row_packets, default=None)
+    return (type(best), best.row_packets) if best else (None, inf)
 
 
 @lru_cache(REMEMBERED)

@@ -52,7 +52,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
     passed_over, bound = 0, lower_bound(chain)
     grids, known = [grid], _Known(question, found.fewest_packets, found.best, found.quick)
     stale = dict.fromkeys(get_args(ColumnHalo), 0)
-    for strip in kinds_of_strips(chain, question.plan):
+    for strip in kinds_of_strips(chain, question.plan.kernel):
         space = replace(grid.space, strips=(strip,))
         least = least_bytes(chain, strip)
         is_over = stale[strip.column_halo] >= MOST_STALE and not known.may_move_less(least)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from hexconv.kernel.layouts import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
-from hexconv.spec.kernels import KERNELS
+from hexconv.spec.kernels import KERNELS, Kernel
 from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
 from hexconv.spec.places import Storage
 from hexconv.spec.strips import strip_count, strips_as_wide, why_no_strips
@@ -288,28 +288,30 @@ class Scope:
         return cls(fixed, turned | {name: tuple(map(int, all)) for name, all in splits.items() if len(all)})
 
 
-def kinds_of_strips(chain: Chain, plan: Plan) -> Iterator[Strip]:
-    """Yield the kinds of strips, the widest first; none where the chain allows no strips.
+@lru_cache(REMEMBERED)
+def kinds_of_strips(chain: Chain, kernel: Kernel | None) -> tuple[Strip, ...]:
+    """Return the kinds of strips that a kernel may have, the widest first; none where the chain allows no strips.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=8, kernel=(1, 3))
     >>> chain = Chain(input=(1, 8, 26, 8), output_layout="NHWC", dtype="uint8", conv=(conv,))
-    >>> [(strip.w_split, strip.column_halo) for strip in kinds_of_strips(chain, Plan(kernel="hvx"))]
+    >>> [(strip.w_split, strip.column_halo) for strip in kinds_of_strips(chain, "hvx")]
     [(2, 'recompute'), (2, 'keep'), (1, 'recompute'), (1, 'keep')]
     """
-    every = tensor_extents(chain)[-1].column_blocks
-    if not acts("w_split", plan.kernel or "plain") or why_no_strips(chain, 1):
-        return
+    every, found = tensor_extents(chain)[-1].column_blocks, list[Strip]()
+    if not acts("w_split", kernel or "plain") or why_no_strips(chain, 1):
+        return ()
     for width in range(every, 0, -1):
-        for halo in ("recompute", "keep"):
-            strip = Strip(width, halo)
+        for halo in get_args(ColumnHalo):
             count = strip_count(chain, width, halo)
             is_least = width == 1 or strip_count(chain, width - 1, halo) > count
             is_of_lanes = width % LANES == 0 and (width == LANES or strip_count(chain, width - LANES, halo) > count)
             if count > 1 and (is_least or is_of_lanes) and not why_no_strips(chain, width, halo):
-                yield strip
+                found.append(Strip(width, halo))
+    return tuple(found)
 
 
+@lru_cache(REMEMBERED)
 def least_bytes(chain: Chain, strip: Strip) -> int:
     """Return a lower bound of the bytes that strips of some kind move.
 

@@ -44,7 +44,7 @@ def test_plans_in_strips_have_the_figures_of_a_grid_of_one(
 ) -> None:
     plan = Plan(kernel="hvx", threads=threads)
     assume(kernel_of(chain, plan) == "hvx" and is_supported(chain))
-    space = replace(Space.of(chain, plan, (storage,)), strips=(None, *kinds_of_strips(chain, plan)))
+    space = replace(Space.of(chain, plan, (storage,)), strips=(None, *kinds_of_strips(chain, plan.kernel)))
     check(chain, space, random.sample(range(space.size), min(space.size, 20)))
 
 

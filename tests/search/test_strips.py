@@ -78,7 +78,7 @@ def test_of_all_widths_with_as_many_strips_the_least_is_looked_at(name: str, hal
     widths = [width for width in range(1, chain.shapes[-1][2] // 8 + 2) if not why_no_strips(chain, width, halo)]
     of_lanes = [width for width in widths if width % 4 == 0]
     least = [{strip_count(chain, width, halo): width for width in reversed(some)} for some in (widths, of_lanes)]
-    looked_at = [strip.w_split for strip in kinds_of_strips(chain, HVX) if strip.column_halo == halo]
+    looked_at = [strip.w_split for strip in kinds_of_strips(chain, HVX.kernel) if strip.column_halo == halo]
     wanted = {width for each in least for count, width in each.items() if count > 1}
     assert looked_at == sorted(wanted, reverse=True)
 
@@ -86,7 +86,7 @@ def test_of_all_widths_with_as_many_strips_the_least_is_looked_at(name: str, hal
 @pytest.mark.parametrize("name", CHAINS)
 def test_no_plan_in_strips_moves_less_than_their_bound(name: str) -> None:
     chain = CHAINS[name]
-    for strip in islice(kinds_of_strips(chain, HVX), 8):
+    for strip in islice(kinds_of_strips(chain, HVX.kernel), 8):
         space = replace(Space.of(chain, HVX), strips=(strip,))
         assert evaluate(chain, space, rates("v68")).traffic_bytes.min() >= least_bytes(chain, strip)
 
