@@ -8,7 +8,7 @@ each form lies in memory. Codes of int8 count from 0 on: their first bit is turn
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import frexp, prod
 
@@ -18,6 +18,7 @@ from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, store
 from hexconv.network.program_steps import (
     BLOCKS,
     Constants,
+    Dimension,
     Filters,
     Map,
     Operand,
@@ -563,7 +564,106 @@ def _view(step: Operation, _: Constants) -> bytes | None:
         parts = columns < VECTOR_BYTES <= rows and how.dimensions[-1].source_step == columns
         count = columns if parts else min(rows, VECTOR_BYTES)
         moved = spread(count).tobytes() + gathered(count).tobytes()
-    return _header(VIEW, int(changes)) + _laid(table).tobytes() + moved
+    tile = tile_of(how)
+    return _header(VIEW, int(changes), *tile.numbers) + _laid(table).tobytes() + moved + tile.indices.tobytes()
+
+
+MOST_SPAN = 2 * VECTOR_BYTES
+"""The bytes in which `vlut32` looks a tile up, eight instructions a vector."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Bytes of a view that lie side by side in the result: some turns of a loop, and all of the loops in it.
+
+    Attributes:
+        loop: the number of the loop.
+        turns: how many turns of it; 0 where the view has no such tile.
+        size: the bytes of the tile.
+        first: how far the first byte of those that it is made of lies from the one of the first turn.
+        span: the bytes that it is made of, from the first one to the last.
+        indices: for each byte of the tile the one that it is, in the order in which `vlut32` reads tables.
+    """
+
+    loop: int = 0
+    turns: int = 0
+    size: int = 0
+    first: int = 0
+    span: int = 0
+    indices: Array = field(default_factory=lambda: np.zeros(VECTOR_BYTES, np.uint8))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What C is told besides the indices."""
+        return self.loop, self.turns, self.size, self.first, self.span
+
+    def packets(self, turns: int) -> float:
+        """About how many packets a byte of so many turns takes: tables, loads, a store, and the walk around them."""
+        tables = 2 if self.span <= VECTOR_BYTES // 2 else 4 if self.span <= VECTOR_BYTES else 8
+        tiles = -(-turns // self.turns)
+        walk = WALK if turns % self.turns == 0 else 2 * WALK
+        return (tiles * (tables + (2 if tables > 4 else 1) + 2) + walk) / (self.size // self.turns * turns)
+
+
+WALK = 30
+"""Packets of one turn of the loops around tiles or pieces."""
+
+
+def tile_of(how: View) -> Tile:
+    """The tile of a view that takes the fewest packets; one of no turns where another way takes fewer.
+
+    >>> tile_of(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1)))).numbers
+    (0, 9, 54, 0, 54)
+    """
+    places, size, best = np.zeros(1, np.int64), 1, (_other_packets(how), Tile())
+    for number, loop in reversed([*enumerate(how.dimensions)]):
+        is_dense = loop.result_step == size
+        if loop.places or not (is_dense or size > 1):
+            break
+        most = min(loop.size if is_dense else 1, VECTOR_BYTES // size)
+        tile = next((found for turns in range(most, 0, -1) if (found := _tile(number, turns, loop, places))), None)
+        if tile and (packets := tile.packets(loop.size)) < best[0]:
+            best = packets, tile
+        if not is_dense or loop.size * size > VECTOR_BYTES:
+            break
+        places = np.add.outer(np.arange(loop.size) * loop.source_step, places).reshape(-1)
+        size *= loop.size
+    return best[1]
+
+
+def _tile(number: int, turns: int, loop: Dimension, places: Array) -> Tile | None:
+    """So many turns of a loop and all of the loops in it, which take `places`; None where these lie too far apart."""
+    found = np.add.outer(np.arange(turns) * loop.source_step, places).reshape(-1)
+    first, span = int(found.min()), int(found.max() - found.min()) + 1
+    return Tile(number, turns, len(found), first, span, _indices(found - first)) if span <= MOST_SPAN else None
+
+
+def _other_packets(how: View) -> float:
+    """About how many packets a byte takes in pieces, or where matrices are turned, or one by one."""
+    inner = how.dimensions[-1]
+    if inner.result_step == 1 and inner.source_step == 1 and not inner.places:
+        loops = [*how.dimensions[:-1]]
+        times = loops.pop().size if len(loops) > 1 and loops[-1].source_step == 0 and not loops[-1].places else 1
+        pieces = loops[-1].size if loops else 1
+        each = 3 if times == 1 else 8 + 2 * times
+        return (pieces * each + WALK) / (pieces * times * inner.size) if inner.size <= VECTOR_BYTES else 0.0
+    if len(how.dimensions) < 2 or inner.result_step != 1 or inner.places or how.dimensions[-2].source_step != 1:
+        return 3.0
+    columns, power = how.dimensions[-2].size, 1 << (inner.size - 1).bit_length()
+    vectors = min(power, VECTOR_BYTES)
+    blocks = -(-columns // VECTOR_BYTES) * (-(-inner.size // VECTOR_BYTES))
+    each = (
+        vectors + vectors * vectors.bit_length() / 2 + min(columns, VECTOR_BYTES) * min(inner.size, 128) / VECTOR_BYTES
+    )
+    return (blocks * each + WALK / 2) / (columns * inner.size) if columns * inner.size >= VECTOR_BYTES // 2 else 3.0
+
+
+def _indices(places: Array) -> Array:
+    """Places in up to two vectors, as `vlut32` numbers the bytes of its tables."""
+    vector, byte = np.divmod(places, VECTOR_BYTES)
+    indices = np.zeros(VECTOR_BYTES, np.uint8)
+    indices[: len(places)] = vector * VECTOR_BYTES + byte // 2 + byte % 2 * (VECTOR_BYTES // 2)
+    return indices
 
 
 def _concat(step: Operation, _: Constants) -> bytes | None:

@@ -447,19 +447,34 @@ def _resize(reading: Reading, node: Node) -> None:
     if any(np.any(part) for part in parts) or source.layout != NHWC:
         reading.add("resize", node, [source], result, how)
         return
-    pitches = (source.extents[2] * source.extents[3], source.extents[3])
-    named = [
-        reading.constant(f"{axis.first}:places", reading.constants[axis.first] * pitch)
-        for axis, pitch in zip((how.rows, how.columns), pitches, strict=True)
-    ]
+    firsts = [reading.constants.pop(axis.first) for axis in (how.rows, how.columns)]
     for axis in (how.rows, how.columns):
-        del reading.constants[axis.first], reading.constants[axis.part]
+        del reading.constants[axis.part]
     batch, rows, columns, channels = result.extents
-    along = np.lib.stride_tricks.as_strided  # all places of rows and columns come out of tables
-    read = Placed.of(source, (batch, channels, *source.extents[1:3]))
-    read = read.moved(along(read.places, (batch, channels, rows, columns), (read.places.strides[0], 1, 0, 0)))
-    written = Placed.of(result, (batch, channels, rows, columns))
-    reading.copy(node.name, source, result, View(loops(read, written, dict(zip((2, 3), named, strict=True)))))
+    read, written = (
+        Placed.of(source, (batch, channels, *source.extents[1:3])),
+        Placed.of(result, (batch, channels, rows, columns)),
+    )
+    sizes, steps, tables = [batch, channels], [*read.places.strides[:2]], {}
+    for axis, first, step in zip((how.rows, how.columns), firsts, read.places.strides[2:], strict=True):
+        if (times := _times(first)) is None:  # all places come out of a table
+            tables[len(sizes)] = reading.constant(f"{axis.first}:places", (first * step).astype(np.int32))
+            sizes, steps = [*sizes, len(first)], [*steps, 0]
+        else:
+            sizes, steps = [*sizes, len(first) // times, times], [*steps, step, 0]
+    read = read.moved(np.lib.stride_tricks.as_strided(read.places, sizes, steps))
+    repeated = written.moved(written.places.reshape(sizes, copy=False))
+    reading.copy(node.name, source, result, View(loops(read, repeated, tables)))
+
+
+def _times(first: Array) -> int | None:
+    """How many times each element is taken in a row, from the first one on; None where that differs.
+
+    >>> _times(np.array([0, 0, 1, 1])), _times(np.array([0, 1, 1, 2]))
+    (2, None)
+    """
+    times = int(np.count_nonzero(first == first[0]))
+    return times if np.array_equal(first, np.arange(len(first)) // times) and len(first) % times == 0 else None
 
 
 NO_BIAS = ("", "")

@@ -12,7 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.network.integers import form_of, gathered, spread
-from hexconv.network.program_steps import NCHW, NHWC, Along, Extents, Filters, How, Operand, Operation, View, Window
+from hexconv.network.program_steps import (
+    NCHW,
+    NHWC,
+    Along,
+    Dimension,
+    Extents,
+    Filters,
+    How,
+    Operand,
+    Operation,
+    View,
+    Window,
+)
 from hexconv.network.views import Placed, loops
 from reports.operators import Drawn, codes_of, run_operations
 from tests.draws import RUN
@@ -211,6 +223,27 @@ def viewed(draw: Draw) -> Drawn:
     return Drawn(made.operation, made.arrays, constants, made.shift_bytes)
 
 
+def rearranged(draw: Draw) -> Drawn:
+    """Small axes in another order, some elements repeated: shuffled channels, depth to space, resized images."""
+    random = draw.random
+    sizes = [draw.below(40) for _ in range(int(random.integers(2, 5)))]
+    while np.prod(sizes) > MOST_ELEMENTS:
+        sizes.pop()
+    repeats = [int(random.integers(2, 5)) if draw.chance(0.2) else 1 for _ in sizes]
+    source = draw.operand("one", (1, 1, 1, int(np.prod(sizes))))
+    steps = [int(np.prod(sizes[at + 1 :])) for at in range(len(sizes))]
+    order = random.permutation(len(sizes)) if draw.chance(0.8) else np.arange(len(sizes))
+    axes = [axis for at in order for axis in ((sizes[at], steps[at]), (repeats[at], 0))]
+    made = int(np.prod([size for size, _ in axes]))
+    dimensions, left = [], made
+    for size, step in axes:
+        left //= size
+        dimensions += [Dimension(size, step, left)] if size > 1 else []
+    result = replace(draw.result((1, 1, 1, made)) if draw.chance(0.3) else source, extents=(1, 1, 1, made))
+    how = View(tuple(dimensions) or (Dimension(1, 0, 0),))
+    return draw.drawn("view", [source], replace(result, buffer="result"), how)
+
+
 def concatenated(draw: Draw) -> Drawn:
     extents, axis = list(draw.extents()), int(draw.random.integers(4))
     sources = []
@@ -225,6 +258,7 @@ def concatenated(draw: Draw) -> Drawn:
 
 KINDS = (
     viewed,
+    rearranged,
     concatenated,
     products,
     of_halves,

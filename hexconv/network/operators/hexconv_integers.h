@@ -42,16 +42,18 @@ struct hexconv_moved {
     uint8_t apart[128], together[128];
 };
 
-/* A view, whose codes are looked up where they change. */
+/* A view, whose codes are looked up where they change. Where `turns` is more than 0, so many turns of a loop, and all of the loops in it,
+ * make a tile: `size` bytes side by side, each one of `span` bytes from the byte `first` on, the one that `indices` names in the order
+ * of a table. */
 struct hexconv_viewed {
-    int32_t form, looks_up, padding[30];
-    uint8_t codes[256], apart[128], together[128];
+    int32_t form, looks_up, loop, turns, size, first, span, padding[25];
+    uint8_t codes[256], apart[128], together[128], indices[128];
 };
 
 /* For each of some tensors, whether its codes change, and how. */
 struct hexconv_joined {
     int32_t form, count, padding[30];
-    struct {
+    struct hexconv_table_of {
         int32_t looks_up, padding[31];
         uint8_t codes[256];
     } sources[];

@@ -123,4 +123,25 @@ static int in_parts(const struct hexconv_workers *workers, Part *part, const voi
     return workers->platform->in_parallel(workers->platform->user, one_part, &parts, (int)count);
 }
 
+static int form_of(Tensor result) { return result->integers == NULL ? 0 : *(const int32_t *)result->integers; }
+
+static int is_aligned(const void *data) { return (uintptr_t)data % VECTOR == 0; }
+
+static int lies_in_nhwc(Tensor tensor) {
+    return has_bytes(tensor) && (tensor->layout == HEXCONV_NHWC || tensor->c == 1 || tensor->h * tensor->w == 1);
+}
+
+ALWAYS V vector_at(struct span of, size_t number) {
+    const uint8_t *const from = of.begin + number * VECTOR;
+    return load_some(of, from, (size_t)(of.end - from));
+}
+
+ALWAYS void put_at(struct span of, size_t number, V vector) {
+    uint8_t *const to = of.begin + number * VECTOR;
+    if (to + VECTOR <= of.end) put(to, vector);
+    else put_some(to, vector, (size_t)(of.end - to));
+}
+
+enum { FEW = 16 }; /* vectors, or pieces of about that work, that no other thread is woken for */
+
 #endif

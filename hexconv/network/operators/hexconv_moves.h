@@ -1,0 +1,686 @@
+/* Bytes that move in HVX: matrices that are turned, views, tensors side by side.
+ *
+ * Rows of a result are written from left to right with whole vectors, and what a vector has behind its piece is written over by
+ * the next one; the last ones of a part are written in part. Where whole vectors would read or write outside of a tensor, slower
+ * code does the rest.
+ */
+#ifndef HEXCONV_MOVES_H
+#define HEXCONV_MOVES_H
+
+#include "hexconv_vectors.h"
+
+#define UNROLLED _Pragma("clang loop unroll(full)")
+
+/* A transposition of `count` vectors, a power of two: byte `lane` of vector `row` goes to byte lane * count + row; or the inverse.
+ * Of 16 vectors and fewer it takes place in registers. */
+ALWAYS void exchange(int is_shuffled, V *vectors, size_t count) {
+    UNROLLED for (size_t stage = 1; stage < count; stage *= 2) {
+        const size_t bit = is_shuffled ? count / 2 / stage : stage;
+        UNROLLED for (size_t i = 0; i < count; i++) {
+            if (i & bit) continue;
+            const W pair = is_shuffled ? Q6_W_vshuff_VVR(vectors[i + bit], vectors[i], -1) : Q6_W_vdeal_VVR(vectors[i + bit], vectors[i], -1);
+            vectors[i] = Q6_V_lo_W(pair), vectors[i + bit] = Q6_V_hi_W(pair);
+        }
+    }
+}
+
+/* Where vectors lie: a distance apart, and groups of them. */
+struct apart {
+    uint8_t *begin;
+    size_t step, group;
+};
+
+/* Some stages of a transposition for groups of vectors; those of the stack are aligned. */
+ALWAYS void exchange_groups(int is_shuffled, struct apart in, int in_stack, struct apart out, int out_stack, size_t groups, size_t count) {
+    for (size_t g = 0; g < groups; g++, in.begin += in.group, out.begin += out.group) {
+        V vectors[16];
+        UNROLLED for (size_t i = 0; i < count; i++)
+            vectors[i] = in_stack ? *(const V *)(const void *)(in.begin + i * in.step) : load(in.begin + i * in.step);
+        exchange(is_shuffled, vectors, count);
+        UNROLLED for (size_t i = 0; i < count; i++) {
+            if (out_stack) *(V *)(void *)(out.begin + i * out.step) = vectors[i];
+            else put(out.begin + i * out.step, vectors[i]);
+        }
+    }
+}
+
+/* The same of any power of two up to 128, in one or two passes. Vectors are a step apart, and `stack`, which may be where they lie, has
+ * room for as many. */
+ALWAYS void exchange_all(int is_shuffled, const uint8_t *begin, size_t from_step, int in_stack, uint8_t *to, size_t to_step, int out_stack, V *stack, size_t count) {
+    uint8_t *const from = (uint8_t *)(uintptr_t)begin, *const held = (uint8_t *)stack; /* `begin` is read alone */
+    const struct apart in = {from, from_step, 0}, out = {to, to_step, 0};
+    if (count <= 16) {
+        exchange_groups(is_shuffled, in, in_stack, out, out_stack, 1, count);
+        return;
+    }
+    const size_t first = count == 128 ? 16 : 8, last = count / first;
+    /* shuffled: vectors that are `last` apart come first, then neighbours; dealt: the other way round */
+    const size_t far = is_shuffled ? last : 1, far_group = is_shuffled ? 1 : first;
+    const size_t near = is_shuffled ? 1 : first, near_group = is_shuffled ? last : 1;
+    exchange_groups(is_shuffled, (struct apart){from, far * from_step, far_group * from_step}, in_stack,
+                    (struct apart){held, far * VECTOR, far_group * VECTOR}, 1, last, first);
+    exchange_groups(is_shuffled, (struct apart){held, near * VECTOR, near_group * VECTOR}, 1,
+                    (struct apart){to, near * to_step, near_group * to_step}, out_stack, first, last);
+}
+
+#define OF_A_POWER(of, count, ...)    \
+    do {                              \
+        switch (count) {              \
+        case 1: of(1, __VA_ARGS__); break; \
+        case 2: of(2, __VA_ARGS__); break; \
+        case 4: of(4, __VA_ARGS__); break; \
+        case 8: of(8, __VA_ARGS__); break; \
+        case 16: of(16, __VA_ARGS__); break; \
+        case 32: of(32, __VA_ARGS__); break; \
+        case 64: of(64, __VA_ARGS__); break; \
+        default: of(128, __VA_ARGS__); \
+        }                             \
+    } while (0)
+
+/* A matrix of bytes that is turned: element [row][column] of `rows` times `columns` goes to [column][row]. Rows of the source and of
+ * the result are a pitch apart, and `end` is where the result may be written to. */
+struct turned {
+    struct span from;
+    const uint8_t *first, *end;
+    uint8_t *to;
+    size_t rows, columns, pitch, result_pitch;
+    const uint8_t *apart, *together;
+};
+
+ALWAYS size_t power_above(size_t count) {
+    size_t power = 1;
+    while (power < count) power *= 2;
+    return power;
+}
+
+#define SHUFFLE(count, ...) exchange_all(1, __VA_ARGS__, count)
+#define DEAL(count, ...) exchange_all(0, __VA_ARGS__, count)
+
+static void shuffle(V *vectors, size_t count) {
+    uint8_t *const at = (uint8_t *)vectors;
+    OF_A_POWER(SHUFFLE, count, at, VECTOR, 1, at, VECTOR, 1, vectors);
+}
+
+static void deal(V *vectors, size_t count) {
+    uint8_t *const at = (uint8_t *)vectors;
+    OF_A_POWER(DEAL, count, at, VECTOR, 1, at, VECTOR, 1, vectors);
+}
+
+/* Vectors of columns from `column` to `end`, while no vector that is read or written lies outside: of up to 16 rows, which are all of
+ * the matrix and lie side by side in the result. Returns the first column that is left. */
+ALWAYS size_t join_few(size_t power, const struct turned *work, size_t column, size_t end, const uint8_t *stop) {
+    const size_t rows = work->rows, each = VECTOR / power * rows;
+    const uint8_t *const last = work->first + (rows - 1) * work->pitch;
+    const V control = load(work->together);
+    uint8_t *to = work->to + column * rows;
+    const uint8_t *from[16];
+    UNROLLED for (size_t i = 0; i < power; i++) from[i] = work->first + least_of(i, rows - 1) * work->pitch + column;
+    for (; column < end && last + column + VECTOR <= work->from.end; column += VECTOR, to += power * each) {
+        const size_t whole = (least_of(end - column, VECTOR) + VECTOR / power - 1) / (VECTOR / power); /* vectors */
+        if (to + (whole - 1) * each + VECTOR > stop) break;
+        V vectors[16];
+        UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = load(from[i]), from[i] += VECTOR;
+        exchange(1, vectors, power);
+        if (rows < power) UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = Q6_V_vrdelta_VV(vectors[i], control);
+        UNROLLED for (size_t i = 0; i < power; i++)
+            if (i < whole) put(to + i * each, vectors[i]);
+    }
+    return least_of(column, end);
+}
+
+
+/* Rows of a vector of columns that are written as vectors: where as many lie side by side, or fill one. Returns whether they are. */
+static int join_whole(const struct turned *work, size_t row, size_t count, size_t column, V *stack) {
+    const uint8_t *const from = work->first + row * work->pitch + column;
+    uint8_t *const to = work->to + column * work->result_pitch + row;
+    if (from + (count - 1) * work->pitch + VECTOR > work->from.end) return 0;
+#define JOIN(count, apart) exchange_all(1, from, work->pitch, 0, to, apart, 0, stack, count)
+    if (count == VECTOR) JOIN(128, work->result_pitch);
+    else if (work->result_pitch != count) return 0;
+    else if (count == 32) JOIN(32, VECTOR);
+    else if (count == 64) JOIN(64, VECTOR);
+    else return 0;
+#undef JOIN
+    return 1;
+}
+
+/* Some columns of up to a vector of rows become rows of the result. `end`: of what may be written. */
+static void join_rows(const struct turned *work, size_t row, size_t count, size_t column, size_t wide, V *stack, const uint8_t *end) {
+    if (wide == VECTOR && join_whole(work, row, count, column, stack)) return;
+    const size_t power = power_above(count), apart = work->result_pitch, pixels = apart == count ? VECTOR / power : 1;
+    const uint8_t *from = work->first + row * work->pitch + column;
+    const V control = load(work->together);
+    for (size_t i = 0; i < count; i++, from += work->pitch) stack[i] = load_some(work->from, from, wide);
+    for (size_t i = count; i < power; i++) stack[i] = Q6_V_vzero();
+    shuffle(stack, power);
+    uint8_t *to = work->to + column * apart + row;
+    for (size_t i = 0, left = wide; left > 0; i++, to += pixels * apart) {
+        const size_t now = least_of(left, pixels), size = now * count;
+        V vector = stack[i * pixels * power / VECTOR];
+        if (pixels == 1) vector = Q6_V_vror_VR(vector, (int)(i * power % VECTOR));
+        else if (power != count) vector = Q6_V_vrdelta_VV(vector, control);
+        if (size == VECTOR) put(to, vector);
+        else if (row + count == work->rows && apart == work->rows) put_on(to, vector, size, end);
+        else put_some(to, vector, size);
+        left -= now;
+    }
+}
+
+/* All rows of columns from `column` to `end`; the last vector of them ends with the columns, where there are as many. */
+static __attribute__((noinline)) void join_all_rows(const struct turned *work, size_t column, size_t end, V *stack, const uint8_t *stop) {
+    const size_t wide = least_of(work->columns, VECTOR), count = least_of(work->rows, VECTOR);
+    for (; column < end; column += VECTOR)
+        for (size_t row = 0; row < work->rows; row += VECTOR)
+            join_rows(work, least_of(row, work->rows - count), count, least_of(column, work->columns - wide), wide, stack, stop);
+}
+
+/* Matrices that lie in steps. */
+struct series {
+    size_t count;
+    ptrdiff_t step, result_step;
+};
+
+ALWAYS void join_few_columns(size_t power, struct turned work, struct series series, size_t column, size_t end, V *stack, const uint8_t *stop) {
+    for (size_t i = 0; i < series.count; i++, work.first += series.step, work.to += series.result_step) {
+        const size_t left = join_few(power, &work, column, end, stop);
+        if (left < end) join_all_rows(&work, left, end, stack, stop);
+    }
+}
+
+/* Some columns of matrices; nothing is written from `stop` on but what is theirs. */
+static void join_columns(struct turned work, struct series series, size_t column, size_t end, V *stack, const uint8_t *stop) {
+    switch (work.result_pitch == work.rows ? power_above(work.rows) : 0) {
+    case 2: join_few_columns(2, work, series, column, end, stack, stop); return;
+    case 4: join_few_columns(4, work, series, column, end, stack, stop); return;
+    case 8: join_few_columns(8, work, series, column, end, stack, stop); return;
+    case 16: join_few_columns(16, work, series, column, end, stack, stop); return;
+    default: break;
+    }
+    for (size_t i = 0; i < series.count; i++, work.first += series.step, work.to += series.result_step)
+        join_all_rows(&work, column, end, stack, stop);
+}
+
+static void join_part(const void *given, size_t first, size_t end) {
+    const struct turned *const work = given;
+    V stack[VECTOR];
+    const uint8_t *const stop = end * VECTOR < work->columns ? work->to + end * VECTOR * work->result_pitch : work->end;
+    join_columns(*work, (struct series){1, 0, 0}, first * VECTOR, least_of(end * VECTOR, work->columns), stack, stop);
+}
+
+/* Rows of less than a vector that lie side by side are parted into columns, a vector of rows at once; of up to 16 columns. */
+ALWAYS void part_few(size_t power, const struct turned *work, const uint8_t *from, uint8_t *to) {
+    const size_t count = work->columns, each = VECTOR / power * count;
+    const V control = load(work->apart);
+    V vectors[16];
+    UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = load(from + i * each);
+    if (count < power) UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = Q6_V_vdelta_VV(vectors[i], control);
+    exchange(0, vectors, power);
+    UNROLLED for (size_t i = 0; i < power; i++)
+        if (i < count) put(to + i * work->result_pitch, vectors[i]);
+}
+
+static void part_any(const struct turned *work, const uint8_t *from, uint8_t *to, V *stack) {
+    const size_t count = work->columns, power = power_above(count), each = VECTOR / power * count;
+    const int is_inside = from + (power - 1) * each + VECTOR <= work->from.end;
+    if (is_inside) {
+        switch (power) {
+        case 2: part_few(2, work, from, to); return;
+        case 4: part_few(4, work, from, to); return;
+        case 8: part_few(8, work, from, to); return;
+        case 16: part_few(16, work, from, to); return;
+        default: break;
+        }
+        if (count == 32) { exchange_all(0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 32); return; }
+        if (count == 64) { exchange_all(0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 64); return; }
+    }
+    const V control = load(work->apart);
+    if (is_inside) for (size_t i = 0; i < power; i++) stack[i] = Q6_V_vdelta_VV(load(from + i * each), control);
+    else for (size_t i = 0; i < power; i++) {
+        const V vector = load_some(work->from, from + i * each, each);
+        stack[i] = power == count ? vector : Q6_V_vdelta_VV(vector, control);
+    }
+    deal(stack, power);
+    for (size_t i = 0; i < count; i++) put(to + i * work->result_pitch, stack[i]);
+}
+
+/* A vector of rows; the last one ends with the rows. */
+static void part_rows(const struct turned *work, size_t unit, V *stack) {
+    const size_t row = least_of(unit * VECTOR, work->rows - VECTOR);
+    part_any(work, work->first + row * work->columns, work->to + row, stack);
+}
+
+static void part_part(const void *given, size_t first, size_t end) {
+    V stack[VECTOR];
+    for (size_t unit = first; unit < end; unit++) part_rows(given, unit, stack);
+}
+
+static int is_parted(const struct turned *work) { return work->columns < VECTOR && work->rows >= VECTOR && work->pitch == work->columns; }
+
+static int turn(void *user, const struct turned *work) {
+    if (is_parted(work)) return in_parts(user, part_part, work, vectors_of(work->rows), 1);
+    return in_parts(user, join_part, work, vectors_of(work->columns), 1);
+}
+
+/* Codes of bytes that are looked up where they lie. */
+struct in_place {
+    struct span of;
+    const uint8_t *codes;
+};
+
+static void look_up_in_place_part(const void *given, size_t first, size_t end) {
+    const struct in_place *const work = given;
+    const struct looked_up table = table_of(work->codes);
+    for (size_t i = first; i < end; i++) put_at(work->of, i, look(table, vector_at(work->of, i)));
+}
+
+static int look_up_in_place(void *user, Tensor tensor, const uint8_t *codes) {
+    const struct in_place work = {span_of(tensor), codes};
+    return in_parts(user, look_up_in_place_part, &work, vectors_of(bytes_of(tensor)), FEW);
+}
+
+/* How many of some pieces, `step` bytes apart, can be read or written as whole vectors that end by `end`. */
+ALWAYS size_t whole_pieces(const uint8_t *begin, ptrdiff_t step, size_t count, size_t bytes, const uint8_t *end) {
+    const ptrdiff_t room = end - begin - (ptrdiff_t)bytes;
+    if (room < 0 || step < 0) return 0;
+    return step == 0 ? count : least_of(count, (size_t)(room / step) + 1);
+}
+
+ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size_t size, const struct looked_up *table, int is_whole, const uint8_t *end) {
+    if (size < VECTOR) {
+        V vector = load_some(source, from, size);
+        if (table != NULL) vector = look(*table, vector);
+        if (is_whole) put_on(to, vector, size, end);
+        else put_some(to, vector, size);
+        return;
+    }
+    for (size_t i = 0; i < size; i += VECTOR) {
+        const size_t at = least_of(i, size - VECTOR);
+        const V vector = load(from + at);
+        put(to + at, table != NULL ? look(*table, vector) : vector);
+    }
+}
+
+/* A view of bytes: tiles that are looked up in what they are made of, pieces that lie side by side in both tensors, small matrices
+ * that are turned, or single bytes; `loops` are those around them, and a unit is one turn of all of these. What one writes behind
+ * its piece is written over by the next one where the view leaves nothing out. */
+struct viewed {
+    struct span source, result;
+    const struct hexconv_view *how;
+    const struct hexconv_viewed *form;
+    int loops, is_whole, looks_up;
+};
+
+/* How far the loops around pieces have come. */
+struct walk {
+    size_t turns[8];
+    const uint8_t *from;
+    uint8_t *to;
+};
+
+ALWAYS ptrdiff_t place_in(const struct hexconv_dimension *loop, size_t turn) {
+    return loop->places != NULL ? loop->places[turn] : (ptrdiff_t)turn * loop->source_step;
+}
+
+static struct walk walk_to(const struct viewed *work, size_t unit) {
+    struct walk walk = {{0}, work->source.begin + work->how->source_first, work->result.begin + work->how->result_first};
+    for (int at = work->loops - 1; at >= 0; at--) {
+        const struct hexconv_dimension *const loop = &work->how->dimensions[at];
+        const size_t turn = unit % (size_t)loop->size;
+        unit /= (size_t)loop->size;
+        walk.turns[at] = turn;
+        walk.from += place_in(loop, turn), walk.to += (ptrdiff_t)turn * loop->result_step;
+    }
+    return walk;
+}
+
+ALWAYS void walk_on(const struct viewed *work, struct walk *walk) {
+    for (int at = work->loops - 1; at >= 0; at--) {
+        const struct hexconv_dimension *const loop = &work->how->dimensions[at];
+        const size_t turn = walk->turns[at], next = turn + 1 < (size_t)loop->size ? turn + 1 : 0;
+        walk->from += place_in(loop, next) - place_in(loop, turn);
+        walk->to += ((ptrdiff_t)next - (ptrdiff_t)turn) * loop->result_step;
+        walk->turns[at] = next;
+        if (next != 0) return;
+    }
+}
+
+static size_t units_of(const struct viewed *work) {
+    size_t units = 1;
+    for (int i = 0; i < work->loops; i++) units *= (size_t)work->how->dimensions[i].size;
+    return units;
+}
+
+/* Where a part may write to. */
+static const uint8_t *end_of(const struct viewed *work, size_t end) {
+    return end < units_of(work) ? walk_to(work, end).to : work->result.end;
+}
+
+/* Some turns of the loop in the walk, from one on. */
+struct stretch {
+    const struct hexconv_dimension *loop;
+    size_t first, end;
+};
+
+/* Pieces of one loop, each of them `repeated`: one after the other. */
+ALWAYS void put_pieces(const struct viewed *work, struct stretch run, const struct hexconv_dimension *repeated, const uint8_t *from, uint8_t *to,
+                       size_t size, const struct looked_up *table, const uint8_t *stop) {
+    const struct hexconv_dimension *const loop = run.loop;
+    const size_t times = (size_t)repeated->size;
+    const ptrdiff_t apart = repeated->result_step;
+    size_t turn = run.first;
+    if (size <= VECTOR && table == NULL && work->is_whole && loop->places == NULL) {
+        const ptrdiff_t step = loop->source_step, result_step = loop->result_step;
+        const uint8_t *at = from + (ptrdiff_t)turn * step;
+        uint8_t *on = to + (ptrdiff_t)turn * result_step;
+        const size_t bytes = (times - 1) * (size_t)apart + VECTOR;
+        const size_t whole = whole_pieces(on, result_step, whole_pieces(at, step, run.end - turn, VECTOR, work->source.end), bytes, stop);
+        if (times == 1) for (size_t i = 0; i < whole; i++, at += step, on += result_step) put(on, load(at));
+        else for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
+            const V piece = load(at);
+            for (size_t j = 0; j < times; j++) put(on + (ptrdiff_t)j * apart, piece);
+        }
+        turn += whole;
+    }
+    for (; turn < run.end; turn++)
+        for (size_t j = 0; j < times; j++)
+            put_piece(work->source, from + place_in(loop, turn), to + (ptrdiff_t)turn * loop->result_step + (ptrdiff_t)j * apart, size, table, work->is_whole, stop);
+}
+
+static const struct hexconv_dimension ONCE = {1, 0, 0, NULL};
+
+/* Do the turns of a loop and of those around it from `first` to `end`: the statement is done for those of one turn of the others. */
+#define EACH_RUN(work, inner, turns, first, end, ...)                                                       \
+    do {                                                                                                   \
+        struct walk at = walk_to(work, (first) / (turns));                                                 \
+        struct stretch run = {inner, (first) % (turns), 0};                                                \
+        for (size_t done = (first); done < (end); run.first = 0, walk_on(work, &at)) {                     \
+            run.end = least_of(turns, run.first + (end) - done), done += run.end - run.first;              \
+            __VA_ARGS__;                                                                                   \
+        }                                                                                                  \
+    } while (0)
+
+/* Where a part may write to, that ends with some turn of a loop, `step` bytes from the one before. */
+static const uint8_t *end_of_run(const struct viewed *work, size_t turns, size_t end, ptrdiff_t step) {
+    return end % turns == 0 ? end_of(work, end / turns) : walk_to(work, end / turns).to + (ptrdiff_t)(end % turns) * step;
+}
+
+/* Whether each piece of a view is written several times, one after the other. */
+static int is_repeated(const struct hexconv_view *how) {
+    return how->count > 2 && how->dimensions[how->count - 2].source_step == 0 && how->dimensions[how->count - 2].places == NULL;
+}
+
+static void pieces_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_dimension *const inner = &work->how->dimensions[work->how->count - 1];
+    const struct hexconv_dimension *const repeated = is_repeated(work->how) ? inner - 1 : &ONCE;
+    const struct hexconv_dimension *const loop = work->loops < work->how->count - 1 ? &work->how->dimensions[work->loops] : &ONCE;
+    const size_t turns = (size_t)loop->size, size = (size_t)inner->size;
+    const uint8_t *const stop = end_of_run(work, turns, end, loop->result_step);
+    const struct looked_up table = table_of(work->form->codes);
+    if (work->looks_up) EACH_RUN(work, loop, turns, first, end, put_pieces(work, run, repeated, at.from, at.to, size, &table, stop));
+    else EACH_RUN(work, loop, turns, first, end, put_pieces(work, run, repeated, at.from, at.to, size, NULL, stop));
+}
+
+static void turns_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_dimension *const rows = &work->how->dimensions[work->how->count - 1], *const columns = rows - 1;
+    const struct hexconv_dimension *const loop = work->how->count > 2 ? columns - 1 : &ONCE;
+    const size_t turns = (size_t)loop->size;
+    const uint8_t *const stop = end_of_run(work, turns, end, loop->result_step);
+    V stack[VECTOR];
+    struct turned turned = {work->source, NULL, stop, NULL, (size_t)rows->size, (size_t)columns->size, (size_t)rows->source_step,
+                            (size_t)columns->result_step, work->form->apart, work->form->together};
+    EACH_RUN(work, loop, turns, first, end, {
+        struct series series = {loop->places == NULL ? run.end - run.first : 1, loop->source_step, loop->result_step};
+        for (size_t turn = run.first; turn < run.end; turn += series.count) {
+            turned.first = at.from + place_in(loop, turn), turned.to = at.to + (ptrdiff_t)turn * loop->result_step;
+            if (is_parted(&turned)) {
+                series.count = 1;
+                for (size_t i = 0; i < vectors_of(turned.rows); i++) part_rows(&turned, i, stack);
+            } else join_columns(turned, series, 0, turned.columns, stack, work->is_whole ? stop : at.to);
+        }
+    });
+}
+
+/* The bytes of a window of up to two vectors that indices of a tile name: a table in the order of vlut32. */
+ALWAYS V tile_of(int tables, V first, V second, V indices) {
+    V found = Q6_Vb_vlut32_VbVbI(indices, first, 0);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, first, 2);
+    if (tables == 2) return found; /* of half a vector */
+    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, first, 1);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, first, 3);
+    if (tables == 4) return found;
+    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 4);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 5);
+    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 6);
+    return Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 7);
+}
+
+/* Tiles of one loop, of which the last one ends with the loop. */
+ALWAYS void put_tiles(const struct viewed *work, int tables, struct stretch run, const uint8_t *from, uint8_t *to, V indices, const uint8_t *stop) {
+    const struct hexconv_viewed *const form = work->form;
+    const struct hexconv_dimension *const loop = run.loop;
+    const size_t turns = (size_t)loop->size, each = (size_t)form->turns, size = (size_t)form->size, span = (size_t)form->span;
+    const ptrdiff_t step = (ptrdiff_t)each * loop->source_step, result_step = (ptrdiff_t)each * loop->result_step;
+    size_t tile = run.first;
+    if (work->is_whole) {
+        const size_t tiles = least_of(run.end, turns / each), bytes = tables > 4 ? 2 * VECTOR : VECTOR;
+        const uint8_t *at = from + (ptrdiff_t)tile * step;
+        uint8_t *on = to + (ptrdiff_t)tile * result_step;
+        const size_t whole = tiles > tile ? whole_pieces(on, result_step, whole_pieces(at, step, tiles - tile, bytes, work->source.end), VECTOR, stop) : 0;
+        for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
+            const V first = load(at), second = tables > 4 ? load(at + VECTOR) : first;
+            put(on, tile_of(tables, first, second, indices));
+        }
+        tile += whole;
+    }
+    for (; tile < run.end; tile++) {
+        const ptrdiff_t now = (ptrdiff_t)least_of(tile * each, turns - each);
+        const uint8_t *const at = from + now * loop->source_step;
+        uint8_t *const on = to + now * loop->result_step;
+        if (work->is_whole && on + VECTOR <= stop && at + 2 * VECTOR <= work->source.end) {
+            put(on, tile_of(tables, load(at), load(at + VECTOR), indices));
+            continue;
+        }
+        const V first = load_some(work->source, at, least_of(span, VECTOR));
+        const V second = span > VECTOR ? load_some(work->source, at + VECTOR, span - VECTOR) : first;
+        const V made = tile_of(tables, first, second, indices);
+        if (work->is_whole) put_on(on, made, size, stop);
+        else put_some(on, made, size);
+    }
+}
+
+/* The tiles of a loop. */
+static size_t tiles_of(const struct hexconv_view *how, const struct hexconv_viewed *form) {
+    return ((size_t)how->dimensions[form->loop].size + (size_t)form->turns - 1) / (size_t)form->turns;
+}
+
+static void tiles_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_viewed *const form = work->form;
+    const struct hexconv_dimension *const loop = &work->how->dimensions[form->loop];
+    const size_t tiles = tiles_of(work->how, form);
+    const uint8_t *const stop = end_of_run(work, tiles, end, (ptrdiff_t)form->turns * loop->result_step);
+    const V indices = load(form->indices);
+#define TILES(tables) EACH_RUN(work, loop, tiles, first, end, put_tiles(work, tables, run, at.from + form->first, at.to, indices, stop))
+    if (form->span <= VECTOR / 2) TILES(2);
+    else if (form->span <= VECTOR) TILES(4);
+    else TILES(8);
+#undef TILES
+}
+
+static void bytes_part(const void *given, size_t first, size_t end) {
+    const struct viewed *const work = given;
+    const struct hexconv_dimension *const inner = &work->how->dimensions[work->loops];
+    const ptrdiff_t step = inner->result_step, source_step = inner->source_step;
+    const int32_t *const places = inner->places;
+    struct walk at = walk_to(work, first);
+    for (size_t unit = first; unit < end; unit++, walk_on(work, &at)) {
+        const uint8_t *from = at.from;
+        uint8_t *to = at.to;
+        if (places != NULL)
+            for (int i = 0; i < inner->size; i++, to += step) *to = from[places[i]];
+        else
+            for (int i = 0; i < inner->size; i++, to += step, from += source_step) *to = *from;
+    }
+}
+
+static void fill_all(Tensor result, float fill) {
+    uint8_t code;
+    struct hexconv_tensor one = *result;
+    const struct span of = span_of(result);
+    one.data = &code;
+    store(&one, 0, fill);
+    for (size_t i = 0; i < vectors_of(bytes_of(result)); i++) put_at(of, i, bytes(code));
+}
+
+/* What is done in the innermost loops of a view, and how many these are. */
+struct inner_loops {
+    Part *part;
+    int count;
+};
+
+static struct inner_loops inner_loops(const struct hexconv_view *how, const struct hexconv_viewed *form) {
+    const struct hexconv_dimension *const inner = &how->dimensions[how->count - 1], *const next = inner - 1;
+    if (form->turns > 0) return (struct inner_loops){tiles_part, how->count - form->loop};
+    if (inner->places != NULL || inner->result_step != 1) return (struct inner_loops){bytes_part, 1};
+    if (inner->source_step == 1) return (struct inner_loops){pieces_part, is_repeated(how) ? 3 : how->count > 1 ? 2 : 1};
+    if (how->count < 2 || inner->size * next->size < VECTOR / 2 || next->places != NULL || next->source_step != 1 || inner->source_step <= 0)
+        return (struct inner_loops){bytes_part, 1}; /* so few bytes are quicker one by one */
+    return (struct inner_loops){turns_part, how->count > 2 ? 3 : 2};
+}
+
+/* The same loops with the longest one innermost: where bytes are copied one by one, each turn of the others costs more than a byte. */
+static void order_for_bytes(const struct hexconv_view *how, struct hexconv_dimension *loops) {
+    int longest = how->count - 1;
+    for (int i = how->count - 2; i >= 0; i--)
+        if (how->dimensions[i].size > how->dimensions[longest].size) longest = i;
+    int at = 0;
+    for (int i = 0; i < how->count; i++)
+        if (i != longest) loops[at++] = how->dimensions[i];
+    loops[at] = how->dimensions[longest];
+}
+
+static int view(void *user, Tensor source, const struct hexconv_view *given, Tensor result) {
+    if (form_of(result) != HEXCONV_VIEW || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
+    const struct hexconv_viewed *const form = result->integers;
+    const struct inner_loops inner = inner_loops(given, form);
+    struct hexconv_dimension loops[8];
+    struct hexconv_view ordered = *given;
+    if (inner.part == bytes_part) order_for_bytes(given, loops), ordered.dimensions = loops;
+    const struct hexconv_view *const how = &ordered;
+    size_t written = 1;
+    for (int i = 0; i < how->count; i++) written *= (size_t)how->dimensions[i].size;
+    const int is_whole = !how->fills && written == bytes_of(result);
+    if (form->looks_up && inner.part != pieces_part && !is_whole) return hexconv_plain_operators().view(NULL, source, how, result);
+    const struct viewed work = {span_of(source), span_of(result), how, form, how->count - inner.count, is_whole, form->looks_up && !is_whole};
+    if (how->fills) fill_all(result, how->fill);
+    size_t units = units_of(&work);
+    if (inner.part == tiles_part) units *= tiles_of(how, form);
+    else if ((inner.part == pieces_part && how->count > 1) || (inner.part == turns_part && how->count > 2)) units *= (size_t)how->dimensions[work.loops].size;
+    const int failed = in_parts(user, inner.part, &work, units, FEW * VECTOR / (written / units + 1) + 1);
+    return failed || !form->looks_up || !is_whole ? failed : look_up_in_place(user, result, form->codes);
+}
+
+/* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. What changes is looked up some
+ * units at a time, before it is put in its place. */
+enum { MOST_JOINED = 16, HELD = 2048 };
+
+struct joined {
+    struct span spans[MOST_JOINED], result;
+    const struct hexconv_joined *form;
+    size_t sizes[MOST_JOINED], whole;
+    int count;
+};
+
+/* Units of which all pieces are at most a vector long, and which read and write whole vectors within their tensors. */
+ALWAYS void join_short(size_t count, const struct span *from, const size_t *sizes, uint8_t *to, size_t units) {
+    const uint8_t *at[4];
+    size_t steps[4];
+    UNROLLED for (size_t i = 0; i < count; i++) at[i] = from[i].begin, steps[i] = sizes[i];
+    for (size_t unit = 0; unit < units; unit++)
+        UNROLLED for (size_t i = 0; i < count; i++) {
+            put(to, load(at[i]));
+            at[i] += steps[i], to += steps[i];
+        }
+}
+
+static size_t join_quickly(const struct joined *work, const struct span *from, uint8_t *to, size_t units, const uint8_t *stop) {
+    size_t most = 0, can = units;
+    for (int i = 0; i < work->count; i++) {
+        if (work->sizes[i] > most) most = work->sizes[i];
+        can = whole_pieces(from[i].begin, (ptrdiff_t)work->sizes[i], can, VECTOR, from[i].end);
+    }
+    can = whole_pieces(to, (ptrdiff_t)work->whole, can, work->whole + VECTOR, stop);
+    if (most > VECTOR) return 0;
+    switch (work->count) {
+    case 2: join_short(2, from, work->sizes, to, can); return can;
+    case 3: join_short(3, from, work->sizes, to, can); return can;
+    case 4: join_short(4, from, work->sizes, to, can); return can;
+    default: return 0;
+    }
+}
+
+/* Units whose sources begin where `from` says. */
+static void join_units(const struct joined *work, const struct span *from, uint8_t *to, size_t units, const uint8_t *stop) {
+    const size_t done = join_quickly(work, from, to, units, stop);
+    to += done * work->whole;
+    for (size_t unit = done; unit < units; unit++)
+        for (int i = 0; i < work->count; to += work->sizes[i], i++)
+            put_piece(from[i], from[i].begin + unit * work->sizes[i], to, work->sizes[i], NULL, 1, stop);
+}
+
+static void join_tensors_part(const void *given, size_t first, size_t end) {
+    const struct joined *const work = given;
+    const uint8_t *const stop = work->result.begin + end * work->whole;
+    uint8_t held[MOST_JOINED / 2][HELD + VECTOR] __attribute__((aligned(128)));
+    struct span from[MOST_JOINED];
+    int changes = 0;
+    size_t most = 1;
+    for (int i = 0; i < work->count; i++) {
+        if (work->sizes[i] > most) most = work->sizes[i];
+        changes += work->form->sources[i].looks_up;
+    }
+    const int holds = changes > 0 && changes <= MOST_JOINED / 2 && most <= HELD;
+    const size_t together = holds ? HELD / most : end - first;
+    for (size_t unit = first; unit < end; unit += together) {
+        const size_t now = least_of(together, end - unit);
+        uint8_t *const to = work->result.begin + unit * work->whole;
+        int at = 0;
+        for (int i = 0; i < work->count; i++) {
+            const struct hexconv_table_of *const own = &work->form->sources[i];
+            from[i] = (struct span){work->spans[i].begin + unit * work->sizes[i], work->spans[i].end};
+            if (!holds || !own->looks_up) continue;
+            const struct looked_up table = table_of(own->codes);
+            const size_t vectors = vectors_of(now * work->sizes[i]);
+            V *const results = (V *)(void *)held[at];
+            const size_t inside = least_of(vectors, (size_t)(from[i].end - from[i].begin) / VECTOR);
+            for (size_t v = 0; v < inside; v++) results[v] = look(table, load(from[i].begin + v * VECTOR));
+            for (size_t v = inside; v < vectors; v++) results[v] = look(table, vector_at(from[i], v));
+            from[i] = (struct span){held[at], held[at] + HELD + VECTOR}, at++;
+        }
+        if (changes == 0 || holds) join_units(work, from, to, now, stop);
+        else for (size_t i = 0; i < now; i++) {
+            uint8_t *on = to + i * work->whole;
+            for (int j = 0; j < work->count; on += work->sizes[j], j++) {
+                const struct looked_up table = table_of(work->form->sources[j].codes);
+                put_piece(from[j], from[j].begin + i * work->sizes[j], on, work->sizes[j], work->form->sources[j].looks_up ? &table : NULL, 1, stop);
+            }
+        }
+    }
+}
+
+static int concat(void *user, const struct hexconv_tensor *sources, int count, int axis, Tensor result) {
+    int fits = form_of(result) == HEXCONV_JOINED && count <= MOST_JOINED && lies_in_nhwc(result);
+    for (int i = 0; i < count; i++) fits = fits && lies_in_nhwc(&sources[i]);
+    if (!fits) return hexconv_plain_operators().concat(NULL, sources, count, axis, result);
+    struct joined work = {.result = span_of(result), .form = result->integers, .count = count};
+    const int before[4] = {1, result->n, result->h, result->w};
+    size_t units = 1;
+    for (int i = 0; i <= axis; i++) units *= (size_t)before[i];
+    for (int i = 0; i < count; i++) work.spans[i] = span_of(&sources[i]), work.sizes[i] = bytes_of(&sources[i]) / units;
+    work.whole = bytes_of(result) / units;
+    return in_parts(user, join_tensors_part, &work, units, FEW * VECTOR / (work.whole + 1) + 1);
+}
+
+#endif
