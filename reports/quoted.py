@@ -159,11 +159,12 @@ def _whole(words: str, network: str) -> str:
 
 
 def _wild(row: Row) -> str:
-    """A network of other people: its convs, where they run, the bytes of a call, its packets, and its verdicts."""
-    convs = (row[name] for name in ("convs", "taken", "scalar", "chains"))
+    """A network of other people: its convs, where they run, the bytes and packets of a call, and its verdicts."""
+    convs = (row[name] for name in ("convs", "taken", "chains", "operators"))
     moved = (row["before_bytes"], row["after_bytes"], f"{float(row['outside_share']):.0%}")
+    packets = (row[name] for name in ("chains_packets", "operators_packets", "critical_packets", "differing"))
     answers = (row["verify_llvm"], row["verify_hexagon"])
-    return _row(f"`{row['network']}`", *convs, *moved, row["packets"], _macs(row, "packet"), *answers)
+    return _row(f"`{row['network']}`", *convs, *moved, *packets, _macs(row, "packet"), *answers)
 
 
 if __name__ == "__main__":

