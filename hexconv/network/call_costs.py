@@ -216,6 +216,7 @@ IN_VECTORS: Mapping[str, Model] = {
     "global_average_pool": lambda step: 3.5 * _vectors(_read(step)) + 19 * step.result.extents[3],
     "convert": _converted,
     "concat": lambda step: 25 * _vectors(_results(step)),
+    "softmax": lambda step: 180 * _vectors(_results(step)),
 }
 """Packets of operators in HVX."""
 IN_C: Mapping[str, Model] = {
@@ -226,7 +227,7 @@ IN_C: Mapping[str, Model] = {
     "global_average_pool": lambda step: 14 * _read(step),
     "convert": _converted_in_c,
     "concat": lambda step: 2.8 * _results(step),
-    "depth_to_space": lambda step: 3 * _results(step),
+    "softmax": lambda step: 90.0 * _results(step),
     "matmul": lambda step: _of_product(step) * _products(step) + 20 * _results(step),
     "conv_transpose": lambda step: _of_product(step) * _products(step) + 15 * _results(step),
 }

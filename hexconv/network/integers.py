@@ -17,12 +17,14 @@ import numpy as np
 from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
 from hexconv.network.program_steps import (
     BLOCKS,
+    NCHW,
     Constants,
     Dimension,
     Filters,
     Map,
     Operand,
     Operation,
+    Powers,
     Program,
     View,
     Window,
@@ -34,7 +36,7 @@ CODES = 256
 VECTOR_BYTES = 128
 HEADER_BYTES = 128
 """Of a form whose arrays begin at a vector."""
-TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS = range(1, 13)
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS, SOFTMAX = range(1, 14)
 """The numbers of `enum hexconv_form`."""
 FREE = 1 << 60
 """More than any sum of products."""
@@ -691,6 +693,36 @@ def _map(step: Operation, constants: Constants) -> bytes | None:
     return _scaled(CHANNELS, numbers, slopes / float(np.float32(result.scale)), source, result)
 
 
+MOST_OF_A_LINE, LEAST_BESIDE, MOST_CLOSE = 255, 3, 1 << 17
+"""Of a softmax: powers with a sum below 2^31; lines side by side; steps, 2^20 from code to code, that it errs by."""
+
+
+def _softmax(step: Operation, constants: Constants) -> bytes | None:
+    """Powers as integers. What a share of them errs by: each power by 1/2, their sum by 1/2 for each of them."""
+    [source], result, how = step.sources, step.result, step.told(Powers)
+    count, step_size = source.extents[how.axis], float(np.float32(result.scale))
+    if not is_codes(source) or not is_codes(result) or count > MOST_OF_A_LINE or step_size < 2.0**-9:
+        return None
+    if source.layout != result.layout or _beside(source, how.axis) < LEAST_BESIDE:
+        return None
+    close = int(np.ceil(((1 + count) / 16 + 1 / 4) / step_size)) + 8  # 1/4: of float32 and of the reciprocal
+    if close > MOST_CLOSE:
+        return None
+    powers = np.rint(constants[how.powers].astype(np.float64) * 2**23).astype(np.int64)
+    ends = np.array([-1, 1], np.float32) * np.float32(result.scale) * SOFTEST
+    least, most = _numbers(stored_as(ends, _grid(result, (1, 1, 1, 2), "ends")), result)
+    offset = (_zero(result) << 20) + (1 << 19)
+    numbers = (round(2.0**21 / step_size), close, offset, turned_bit(result), int(least), int(most))
+    planes = np.stack([powers & 255, powers >> 8 & 255, powers >> 16])
+    return _header(SOFTMAX, turned_bit(source), *numbers) + _laid(planes).tobytes()
+
+
+def _beside(operand: Operand, axis: int) -> int:
+    """How many elements lie from one along an axis to the next: so many lines lie side by side."""
+    order = (0, 3, 1, 2) if operand.layout == NCHW else (0, 1, 2, 3)
+    return prod(operand.extents[at] for at in order[order.index(axis) + 1 :])
+
+
 MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
     "convert": _convert,
     "add": _of_two,
@@ -702,6 +734,7 @@ MAKERS: dict[str, Callable[[Operation, Constants], bytes | None]] = {
     "conv_transpose": _products,
     "view": _view,
     "concat": _concat,
+    "softmax": _softmax,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,

@@ -1,7 +1,7 @@
 """How each operator of ONNX becomes a step of the program: rows and columns of Resize, filters of matrix products."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -100,6 +100,8 @@ def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> flo
 
 
 Ends = tuple[str, str]
+CHANNELS = 3
+"""The index of channels in N, H, W, C."""
 PLACES = {4: (0, 3, 1, 2), 3: (0, 3, 2), 2: (0, 3)}
 """For a model's tensor of 4, 3 or 2 axes, the place of each axis in N, H, W, C."""
 
@@ -329,8 +331,12 @@ def _softmax(reading: Reading, node: Node) -> None:
         raise Refused(f"its input has {rank} axes; it takes tensors of 2 to 4 axes here")
     axis = int(node.attributes.get("axis", -1)) % rank
     apart = np.arange(256, dtype=np.float64) * np.float64(np.float32(source.scale))
-    name = reading.constant(f"{node.name}:powers", np.exp(-apart).astype(np.float32))
-    reading.add("softmax", node, [source], reading.result(node.outputs[0]), Powers(name, PLACES[rank][axis]))
+    how = Powers(reading.constant(f"{node.name}:powers", np.exp(-apart).astype(np.float32)), PLACES[rank][axis])
+    result = reading.result(node.outputs[0])
+    if how.axis == CHANNELS and not source.is_one_order:  # many lines at once: their elements lie side by side
+        source, result = reading.convert(source, NCHW), replace(result, layout=NCHW)
+        reading.hold(result.buffer, result.as_numbers)
+    reading.add("softmax", node, [source], result, how)
 
 
 def _reduce_mean(reading: Reading, node: Node) -> None:

@@ -22,6 +22,7 @@ from hexconv.network.program_steps import (
     How,
     Operand,
     Operation,
+    Powers,
     View,
     Window,
 )
@@ -244,6 +245,21 @@ def rearranged(draw: Draw) -> Drawn:
     return draw.drawn("view", [source], replace(result, buffer="result"), how)
 
 
+def softened(draw: Draw) -> Drawn:
+    """Lines along any axis, of which some lie side by side; also such that are as long as a sum of powers allows."""
+    extents, axis = list(draw.extents()), int(draw.random.integers(4))
+    while extents[axis] > 300:
+        extents[axis] //= 2
+    layout = NCHW if draw.chance(0.5) else NHWC
+    batch, rows, columns, channels = extents
+    source, result = (draw.operand(name, (batch, rows, columns, channels), layout) for name in ("source", "result"))
+    result = replace(
+        result, scale=float(np.float32(draw.random.choice([1 / 256, 1 / 255, 1 / 128, 0.003, 0.02, 1e-4])))
+    )
+    powers = np.exp(-np.arange(256) * np.float64(np.float32(source.scale))).astype(np.float32)
+    return draw.drawn("softmax", [source], result, Powers("powers", axis), powers=powers)
+
+
 def concatenated(draw: Draw) -> Drawn:
     extents, axis = list(draw.extents()), int(draw.random.integers(4))
     sources = []
@@ -260,6 +276,7 @@ KINDS = (
     viewed,
     rearranged,
     concatenated,
+    softened,
     products,
     of_halves,
     of_two,

@@ -80,6 +80,36 @@ struct sum {
     double reals;
 };
 
+/* The lines of a tensor along an axis: `count` elements, each so far apart; as many lines as that lie side by side. */
+struct lines {
+    size_t count, apart;
+};
+
+static inline struct lines lines_of(Tensor tensor, int axis) {
+    const int nhwc[4] = {tensor->n, tensor->h, tensor->w, tensor->c}, nchw[4] = {tensor->n, tensor->c, tensor->h, tensor->w};
+    const int is_nchw = tensor->layout == HEXCONV_NCHW, *const sizes = is_nchw ? nchw : nhwc;
+    const int at = !is_nchw || axis == 0 ? axis : axis == 3 ? 1 : axis + 1;
+    struct lines lines = {(size_t)sizes[at], 1};
+    for (int i = at + 1; i < 4; i++) lines.apart *= (size_t)sizes[i];
+    return lines;
+}
+
+/* The number from 0 on of a code. */
+static inline int number_at(Tensor source, size_t at) { return integer_at(source->data, source->dtype, at) + (source->dtype == HEXCONV_INT8 ? 128 : 0); }
+
+/* Write elements `from` to `end` of the softmax of the line that begins at element `first`. */
+static inline void soften(Tensor source, const float *powers, struct lines lines, size_t first, size_t from, size_t end, Tensor result) {
+    int largest = 0;
+    double sum = 0;
+    for (size_t i = 0; i < lines.count; i++) {
+        const int code = number_at(source, first + i * lines.apart);
+        if (code > largest) largest = code;
+    }
+    for (size_t i = 0; i < lines.count; i++) sum += (double)powers[largest - number_at(source, first + i * lines.apart)];
+    for (size_t at = first + from * lines.apart; from < end; from++, at += lines.apart)
+        store(result, at, (float)((double)powers[largest - number_at(source, at)] / sum));
+}
+
 /* Whether a tensor has codes of 8 bits, and the channels of a pixel at one distance. */
 static inline int has_bytes(Tensor tensor) {
     return (tensor->dtype == HEXCONV_UINT8 || tensor->dtype == HEXCONV_INT8) && tensor->layout != HEXCONV_NHWC8H8W32C;

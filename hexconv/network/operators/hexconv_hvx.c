@@ -5,6 +5,7 @@
  * written over by the next one; the last ones of a part are written in part.
  */
 #include "hexconv_moves.h"
+#include "hexconv_softmax.h"
 
 #include <float.h>
 
@@ -651,15 +652,11 @@ struct quantised {
     Tensor to;
 };
 
-enum { POINT = 20, NEAR = 12 }; /* bits behind the point; how many of the last steps lie near */
+enum { NEAR = 12 }; /* how many of the last steps lie near */
 
 struct fixed {
     V reciprocal, offset, exponent, shift;
 };
-
-ALWAYS V product_above(V one, V other) { /* the upper 32 of 63 bits */
-    return Q6_Vw_vmpyoacc_VwVwVh_s1_sat_shift(Q6_Vw_vmpye_VwVuh(one, other), one, other);
-}
 
 ALWAYS V fixed_of(const struct fixed *by, V real, V *nearest) {
     const V exponent = Q6_Vw_vmin_VwVw(Q6_V_vand_VV(Q6_Vuw_vlsr_VuwR(real, 23), Q6_V_vsplat_R(255)), by->exponent);
@@ -670,11 +667,6 @@ ALWAYS V fixed_of(const struct fixed *by, V real, V *nearest) {
     const V apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(NEAR)), Q6_V_vsplat_R((1 << POINT) - 1));
     *nearest = Q6_Vw_vmin_VwVw(*nearest, apart);
     return Q6_Vw_vasr_VwR(steps, POINT - 15);
-}
-
-ALWAYS int is_any_below(V values, int limit) {
-    for (int by = VECTOR / 2; by >= 4; by /= 2) values = Q6_Vw_vmin_VwVw(values, Q6_V_vror_VR(values, by));
-    return Q6_R_vextract_VR(values, 0) < limit;
 }
 
 static __attribute__((noinline)) void quantise_again(const struct quantised *work, const float *reals, size_t count, uint8_t *to) {
@@ -879,7 +871,7 @@ struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *wor
     operators.convert = convert;
     operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
     operators.matmul = matmul, operators.conv_transpose = conv_transpose;
-    operators.map = map, operators.view = view, operators.concat = concat;
+    operators.map = map, operators.view = view, operators.concat = concat, operators.softmax = softmax;
     operators.max_pool = max_pool, operators.average_pool = average_pool, operators.global_average_pool = global_average_pool;
     return operators;
 }

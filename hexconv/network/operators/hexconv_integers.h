@@ -20,7 +20,8 @@ enum hexconv_form {
     HEXCONV_VIEW,      /* bytes in another order */
     HEXCONV_JOINED,    /* bytes of several tensors side by side */
     HEXCONV_PRODUCTS,  /* sums of products with weights, scaled for each output */
-    HEXCONV_MEANS      /* sums of codes under windows, by the least sum that gives each code */
+    HEXCONV_MEANS,     /* sums of codes under windows, by the least sum that gives each code */
+    HEXCONV_SOFTMAX    /* powers over their sum */
 };
 
 enum { HEXCONV_PLANES = 10 }; /* bytes of a number: three of the multiplier, two and two and two of what is added, and the flips */
@@ -104,6 +105,13 @@ struct hexconv_means {
         int32_t elements, multiplier, constant, shift, padding[28];
         uint8_t low[256], high[256]; /* bytes of thresholds, each in the order of a table */
     } means[];
+};
+
+/* Powers by their number of codes below the largest, times 2^23, byte by byte. A share of 31 bits times `multiplier` has 31 + 20 bits
+ * behind the point, of which fewer than `close` of the last 20 are wrong. */
+struct hexconv_softmax {
+    int32_t form, flip, multiplier, close, offset, sign, least, most, padding[24];
+    uint8_t planes[3][256]; /* each in the order of a table */
 };
 
 #endif

@@ -306,31 +306,13 @@ static int map(void *user, Tensor source, const float *reals, int count, Tensor 
     return 0;
 }
 
-/* The numbers from 0 on of codes along an axis, from a first element on. */
-static inline int number_at(Tensor source, size_t at) { return integer_at(source->data, source->dtype, at) + (source->dtype == HEXCONV_INT8 ? 128 : 0); }
-
 static int softmax(void *user, Tensor source, const float *powers, int axis, Tensor result) {
-    const int sizes[4] = {source->n, source->h, source->w, source->c}, count = sizes[axis];
-    struct hexconv_tensor lines = *source;
     (void)user;
     if (!has_bytes(source)) return 1;
-    if (axis == 0) lines.n = 1;
-    if (axis == 1) lines.h = 1;
-    if (axis == 2) lines.w = 1;
-    if (axis == 3) lines.c = 1;
-    EACH(&lines, n, y, x, c) {
-        int largest = 0;
-        double sum = 0;
-#define AT(tensor, i) hexconv_offset(tensor, axis == 0 ? i : n, axis == 1 ? i : y, axis == 2 ? i : x, axis == 3 ? i : c)
-        for (int i = 0; i < count; i++) {
-            const int code = number_at(source, AT(source, i));
-            if (code > largest) largest = code;
-        }
-        for (int i = 0; i < count; i++) sum += (double)powers[largest - number_at(source, AT(source, i))];
-        for (int i = 0; i < count; i++)
-            store(result, AT(result, i), (float)((double)powers[largest - number_at(source, AT(source, i))] / sum));
-#undef AT
-    }
+    const struct lines lines = lines_of(source, axis);
+    const size_t block = lines.count * lines.apart, blocks = (size_t)source->n * (size_t)source->h * (size_t)source->w * (size_t)source->c / block;
+    for (size_t i = 0; i < blocks; i++)
+        for (size_t line = 0; line < lines.apart; line++) soften(source, powers, lines, i * block + line, 0, lines.count, result);
     return 0;
 }
 

@@ -95,6 +95,17 @@ ALWAYS V look(struct looked_up in, V codes) {
     return Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 7);
 }
 
+enum { POINT = 20 }; /* bits behind the point */
+
+ALWAYS V product_above(V one, V other) { /* the upper 32 of 63 bits */
+    return Q6_Vw_vmpyoacc_VwVwVh_s1_sat_shift(Q6_Vw_vmpye_VwVuh(one, other), one, other);
+}
+
+ALWAYS int is_any_below(V values, int limit) {
+    for (int by = VECTOR / 2; by >= 4; by /= 2) values = Q6_Vw_vmin_VwVw(values, Q6_V_vror_VR(values, by));
+    return Q6_R_vextract_VR(values, 0) < limit;
+}
+
 /* Some units of a work: those from `first` to `end`. */
 typedef void Part(const void *work, size_t first, size_t end);
 
