@@ -305,8 +305,19 @@ NUMBER_BITS, NUMBER_REACH = 24, 40
 """Bits of a multiplier of a channel; how far beside the nearest one it is looked for."""
 
 
-def _scaled(form: int, codes: Array, slopes: Array, source: Operand, result: Operand) -> bytes | None:
-    """Search a multiplier and a constant for each row of numbers from 0 on, [rows, 256] over codes of the source."""
+def _scaled(
+    form: int, codes: Array, slopes: Array, source: Operand, result: Operand, rows: Array | None = None
+) -> bytes | None:
+    """Search a multiplier and a constant for each row of numbers from 0 on, [rows, 256] over codes of the source.
+
+    Args:
+        form: the form, of channels or of gates.
+        codes: the results, by row.
+        slopes: how steep each row is, in codes.
+        source: the codes.
+        result: the result.
+        rows: the row of each channel, by default its own.
+    """
     falls = slopes < 0
     codes, sizes = np.where(falls[:, None], codes[:, ::-1], codes), np.abs(slopes)
     shift = min(NUMBER_BITS - frexp(float(sizes.max()))[1], 16 + LAST_SHIFT)
@@ -325,9 +336,9 @@ def _scaled(form: int, codes: Array, slopes: Array, source: Operand, result: Ope
     flips = np.where(falls, 0xFF, 0) ^ turned_bit(source)
     limbs = [multipliers, multipliers >> 8, multipliers >> 16, constants, constants >> 8]
     added = [byte for part in (np.maximum(top, 0), np.maximum(-top, 0)) for byte in (part, part >> 8)]
-    planes = np.stack([*limbs, *added, flips]) & 0xFF
+    planes = np.stack([*limbs, *added, flips])[:, slice(None) if rows is None else rows] & 0xFF
     ordered = _laid(planes) if form == GATED else planes.astype(np.uint8)
-    return _header(form, shift, turned_bit(result), *ends, codes.shape[0]) + ordered.tobytes()
+    return _header(form, shift, turned_bit(result), *ends, planes.shape[1]) + ordered.tobytes()
 
 
 def _numbers_of_rows(codes: Array, nearest: Array, shift: int, ends: Ends) -> tuple[Array, Array] | None:
@@ -348,29 +359,37 @@ def _numbers_of_rows(codes: Array, nearest: Array, shift: int, ends: Ends) -> tu
 def _of_two(step: Operation, constants: Constants) -> bytes | None:
     """Sums and products: of two tensors, or of one and a number, or a number for each channel."""
     result = step.result
-    at = next((at for at, source in enumerate(step.sources) if source.extents == result.extents), None)
-    if at is None or not is_codes(step.sources[at]) or not is_codes(result):
+    whole = [at for at, source in enumerate(step.sources) if source.extents == result.extents and is_codes(source)]
+    at = next((at for at in whole if step.sources[at].buffer not in constants), None)
+    if at is None or not is_codes(result):
         return None
     other = step.sources[1 - at]
-    if other.extents == result.extents and is_codes(other) and other.buffer not in constants:
-        return _of_two_tensors(step)
-    if other.extents[1:3] != (1, 1) or other.extents[3] not in (1, result.extents[3]):
-        return None
     if other.buffer in constants:
         return _of_constant(step, at, constants[other.buffer]) if other.extents[0] == 1 else None
-    if not is_codes(other) or other.extents[3] != result.extents[3]:
+    if other.extents == result.extents and is_codes(other):
+        return _of_two_tensors(step)
+    if other.extents[1:] != (1, 1, result.extents[3]) or not is_codes(other):
         return None
     codes, slopes = _rows(step, at, _every_byte(other))
     return _scaled(GATED, codes, slopes, step.sources[at], result)
 
 
+MOST_CONSTANTS = 1 << 16
+
+
 def _of_constant(step: Operation, at: int, values: Array) -> bytes | None:
+    """A table for one number; multipliers for numbers of channels, or of all elements of an image."""
     source, result = step.sources[at], step.result
-    codes, slopes = _rows(step, at, values.reshape(-1))
+    if values.shape[1:3] != (1, 1):
+        if prod(result.extents[1:]) > MOST_CONSTANTS:
+            return None
+        values = np.broadcast_to(values, (1, *result.extents[1:]))
+    unlike, number = np.unique(values, return_inverse=True)
+    codes, slopes = _rows(step, at, unlike)
     if values.size == 1:
         by_byte = codes[0][np.arange(CODES) ^ turned_bit(source)] ^ turned_bit(result)
         return _header(TABLE) + _laid(by_byte).tobytes()
-    return _scaled(CHANNELS, codes, slopes, source, result)
+    return _scaled(CHANNELS, codes, slopes, source, result, number.reshape(-1))
 
 
 def _rows(step: Operation, at: int, values: Array) -> tuple[Array, Array]:

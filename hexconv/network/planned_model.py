@@ -13,8 +13,9 @@ from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
 from hexconv.network.integers import with_integers
 from hexconv.network.nodes import TABLE
-from hexconv.network.program import Member, Reading, simplified
+from hexconv.network.program import Member, Reading
 from hexconv.network.program_steps import INPUT, Operation, Other, Program
+from hexconv.network.simplified import simplified
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all

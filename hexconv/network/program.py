@@ -7,9 +7,8 @@ A node that only changes the shape, or what codes stand for, is no step: its res
 seen in another way.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from hexconv.network.program_steps import (
     Step,
     View,
     extents_of,
-    is_codes,
 )
 from hexconv.network.views import Placed, loops
 from hexconv.run.tensors import Array, Tensors
@@ -463,162 +461,6 @@ class Reading(Held):
             clean = replace(held, low=port.operand.low, high=port.operand.high)
             self.steps.append(Operation("convert", name, (clean,), port.operand))
         return port
-
-
-def simplified(program: Program) -> Program:
-    """Keep tensors in bytes where they move, and quantise before that; drop conversions that change nothing.
-
-    before:  view(codes) -> floats, convert to NCHW -> floats
-     after:  view(codes) -> codes, convert to NCHW -> codes, convert -> floats
-
-    before:  divide(codes) -> floats, max_pool -> codes
-     after:  divide(codes) -> codes, max_pool -> codes
-    """
-    steps = _quantised_first(_parted(_in_codes(program.steps, program.outside)), program.outside)
-    return replace(program, steps=_without_idle(_quantised_by_makers(steps, program.outside), program.outside))
-
-
-def _selects(step: Step) -> TypeGuard[Operation]:
-    """Whether all elements of a result are elements of the one source, which a larger code stands for as well."""
-    if not isinstance(step, Operation):
-        return False
-    if step.operator == "convert":
-        return step.sources[0].layout != step.result.layout
-    return step.operator == "max_pool" or (step.operator == "view" and step.told(View).fill is None)
-
-
-def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
-    """Where an operator selects codes and writes floats, let it write codes; readers see what these stand for."""
-    made, codes = list[Step](), dict[str, Operand]()
-    kept = {*outside, *(read.buffer for step in steps if isinstance(step, Call) for read in step.sources)}
-
-    def seen(operand: Operand) -> Operand:
-        known = codes.get(operand.buffer)
-        return replace(operand, dtype=known.dtype, scale=known.scale, zero_point=known.zero_point) if known else operand
-
-    for step in steps:
-        step = replace(step, sources=tuple(map(seen, step.sources)))
-        if not step.sources:  # the caller gives it
-            made.append(step)
-            continue
-        source, result = step.sources[0], step.result
-        is_free = result.is_unclamped and result.buffer not in kept
-        if _selects(step) and result.is_float and is_free and is_codes(source):
-            codes[result.buffer] = source
-            step = replace(step, result=seen(result))
-        made.append(step)
-    return made
-
-
-def _quantised_first(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
-    """Where floats are selected and then quantised, quantise them first.
-
-    before:  view(floats) -> floats, convert -> codes        after:  convert(floats) -> codes, view(codes) -> codes
-    """
-    made = list(steps)
-    for at, step in enumerate(made):
-        before = _only_maker(made, at, outside) if _quantises(step) else None
-        selects = made[before] if before is not None else None
-        if before is None or selects is None or not _selects(selects):
-            continue
-        [read], selected, result = selects.sources, selects.result, step.result
-        is_plain = read.is_float and selected.is_float and selected.is_unclamped
-        if not is_plain or (selected.extents, selected.layout) != (result.extents, result.layout):
-            continue
-        codes = replace(result, buffer=f"{selected.buffer} as codes", extents=read.extents, layout=read.layout)
-        first = replace(step, sources=(read,), result=codes)
-        last = replace(selects, sources=(codes.as_numbers,), result=result.as_numbers)
-        return _quantised_first([*made[:before], *made[before + 1 : at], first, last, *made[at + 1 :]], outside)
-    return made
-
-
-def _quantises(step: Step) -> TypeGuard[Operation]:
-    """Whether a step makes codes of floats that lie alike, and nothing else."""
-    if not isinstance(step, Operation) or step.operator != "convert":
-        return False
-    return step.sources[0].is_float and is_codes(step.result) and step.sources[0].layout == step.result.layout
-
-
-def _only_maker(steps: Sequence[Step], at: int, outside: Collection[str]) -> int | None:
-    """The number of the step whose result nothing but a step reads; None if there is no such step."""
-    buffer = steps[at].sources[0].buffer
-    readers = sum(read.buffer == buffer for each in steps for read in each.sources)
-    makers = [number for number in range(at) if steps[number].result.buffer == buffer]
-    return makers[0] if makers and readers == 1 and buffer not in outside else None
-
-
-def _quantised_by_makers(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
-    """Where floats are made to be quantised alone, let the step that makes them write codes.
-
-    before:  divide(codes) -> floats, convert -> codes        after:  divide(codes) -> codes
-    """
-    made = list(steps)
-    for at, step in enumerate(made):
-        before = _only_maker(made, at, outside) if _quantises(step) else None
-        maker = made[before] if before is not None else None
-        if before is None or not isinstance(maker, Operation) or maker.operator == OTHER:
-            continue
-        floats, codes = maker.result, step.result
-        low, high = max(floats.low, codes.low), min(floats.high, codes.high)
-        if low <= high and (floats.extents, floats.layout) == (codes.extents, codes.layout):
-            first = replace(maker, result=replace(codes, low=low, high=high))
-            return _quantised_by_makers([*made[:before], first, *made[before + 1 : at], *made[at + 1 :]], outside)
-    return made
-
-
-def _parted(steps: Sequence[Step]) -> list[Step]:
-    """Part a step that selects elements and converts them in two, so that bytes are selected, and converted apart."""
-    made = list[Step]()
-    for step in steps:
-        if not _selects(step) or not _gains_apart(step):
-            made.append(step)
-            continue
-        [source], result = step.sources, step.result
-        name = f"{result.buffer} in bytes"
-        if is_codes(source):
-            between = replace(result, buffer=name, dtype=source.dtype).as_numbers
-            converted = between.meaning(source.scale, source.zero_point)
-            made += [replace(step, sources=(source.as_numbers,), result=between)]
-            made += [Operation("convert", step.node, (converted,), result)]
-        else:
-            between = replace(result, buffer=name, extents=source.extents, layout=source.layout)
-            made += [Operation("convert", step.node, (source,), between)]
-            made += [replace(step, sources=(between.as_numbers,), result=result.as_numbers)]
-    return made
-
-
-def _gains_apart(step: Operation) -> bool:
-    """Whether a step selects elements of 8 bits quicker where a step of its own converts them."""
-    [source], result = step.sources, step.result
-    is_in_place = step.operator == "convert" and source.is_one_order
-    if is_in_place or BLOCKS in (source.layout, result.layout) or source.same_codes(result):
-        return False
-    if step.operator == "view" and is_codes(source) and is_codes(result):
-        last = step.told(View).dimensions[-1]
-        return bool(last.places) or (last.source_step, last.result_step) != (1, 1)  # else vectors are looked up
-    return is_codes(source) != is_codes(result) or (is_codes(source) and step.operator == "convert")
-
-
-def _without_idle(steps: Sequence[Step], outside: Collection[str]) -> tuple[Step, ...]:
-    """Drop conversions whose result is their source, byte for byte."""
-    made, names = list[Step](), dict[str, str]()
-
-    def seen(operand: Operand) -> Operand:
-        return replace(operand, buffer=names.get(operand.buffer, operand.buffer))
-
-    for step in steps:
-        step = replace(step, sources=tuple(map(seen, step.sources)))
-        if not step.sources:  # the caller gives it
-            made.append(step)
-            continue
-        source, result = step.sources[0], step.result
-        lies_alike = source.extents == result.extents and (source.layout == result.layout or source.is_one_order)
-        is_idle = isinstance(step, Operation) and step.operator == "convert" and source.same_codes(result)
-        if is_idle and lies_alike and result.buffer not in outside:
-            names[result.buffer] = source.buffer
-        else:
-            made.append(step)
-    return tuple(made)
 
 
 Table = Mapping[str, Callable[[Reading, Node], None]]

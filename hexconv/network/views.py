@@ -63,7 +63,8 @@ class Placed:
     def as_it_lies(self) -> Operand | None:
         """The operand that lies as the tensor does, all of it in one of the layouts; None if there is none.
 
-        Memory is seen under other extents, or in another layout, only where its elements are in the order of NCHW.
+        Memory is seen under other extents, or in another layout, only where its elements are in the order of NCHW, or
+        where rows and columns alone are joined or parted.
         """
         shape = self.places.shape
         if prod(shape) != self.base.size or self.first != 0:
@@ -71,7 +72,8 @@ class Placed:
         for layout in (NHWC, NCHW):
             operand = replace(self.operand, extents=extents_of(shape), layout=layout)
             is_same = (operand.extents, layout) == (self.operand.extents, self.operand.layout)
-            is_seen_so = is_same or (operand.is_flat and self.operand.is_flat)
+            ends = [(each.layout, each.extents[0], each.extents[3]) for each in (operand, self.operand)]
+            is_seen_so = is_same or (operand.is_flat and self.operand.is_flat) or ends[0] == ends[1]
             if is_seen_so and _same(Placed.of(operand, shape).places, self.places):
                 return operand.reshaped(operand.extents) if layout == NCHW else operand
         return None

@@ -21,7 +21,7 @@ from hexconv.errors import Unsupported
 from hexconv.model import import_model
 from hexconv.network.answer import answer
 from hexconv.network.built_network import Wanted, read_network
-from hexconv.network.program_steps import moved_bytes
+from hexconv.network.program_steps import Operation, moved_bytes
 from tests.draws import LOWERED
 from tests.network.models import as_read
 from tests.verify.networks import IMAGE, Network
@@ -257,6 +257,9 @@ def moved(net: Drawn, how: str, read: str, shape: list[int]) -> tuple[str, list[
     if how == "MaxPool":
         sides = [min(size, 2) for size in shape[2:]]
         return net.node(how, [read], kernel_shape=sides), [*shape[:2], *(size - min(size, 2) + 1 for size in shape[2:])]
+    if how == "joined":
+        made = [*shape[:2], 1, shape[2] * shape[3]]
+        return net.node("Reshape", [read, net.constant(made, "int64")]), made
     if how == "shuffle":
         parts = [shape[0], 1, *shape[1:]] if shape[1] % 3 else [shape[0], 3, shape[1] // 3, *shape[2:]]
         apart = net.node("Reshape", [read, net.constant(parts, "int64")])
@@ -272,7 +275,7 @@ def cut(shape: list[int], axis: int, size: int) -> list[int]:
     return [*shape[:axis], size, *shape[axis + 1 :]]
 
 
-SELECTS = ("Transpose", "Slice", "Split", "Gather", "shuffle", "SpaceToDepth", "MaxPool")
+SELECTS = ("Transpose", "Slice", "Split", "Gather", "shuffle", "SpaceToDepth", "MaxPool", "joined")
 MOVES = (*SELECTS, "Pad")
 
 
@@ -314,6 +317,30 @@ def test_numbers_that_are_selected_are_codes(
         steps = read_network(path, WANTED).steps
     between = [operand.dtype for step in steps for operand in (*step.sources[:1], step.result)]
     assert between.count("float32") == 2, between
+
+
+@LOWERED
+@given(SEEDS, DTYPES, st.integers(1, 3), st.booleans(), st.booleans())
+def test_parts_of_a_split_side_by_side_are_the_whole(
+    seed: int, dtype: str, axis: int, is_in_order: bool, is_used_apart: bool
+) -> None:
+    """A concat of all parts in their order reads what was split; a part that is read elsewhere is copied, too."""
+    net = Drawn(seed, dtype)
+    cuts = sorted(net.random.choice(range(1, SHAPE[axis]), min(SHAPE[axis] - 1, 2), replace=False).tolist())
+    sizes = np.diff([0, *cuts, SHAPE[axis]])
+    first = net.node("Split", [net.image(), net.constant(sizes, "int64")], outputs=len(sizes), axis=axis)
+    parts = [first, *(f"{first}{at}" for at in range(1, len(sizes)))]
+    more = [net.pooled(1), net.node("Neg", [parts[0]])] if is_used_apart else [net.pooled(1)]
+    ordered = [*more[:1], *(parts if is_in_order else parts[::-1]), *more[1:]]
+    made = net.node("Concat", ordered, axis=axis)
+    real, codes = net.ended(made)
+    compare(net, real, codes)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "one.onnx"
+        onnx.save(net.model(net.node("DequantizeLinear", [codes, *net.ends(*net.made_ends, dtype)])), path)
+        steps = read_network(path, WANTED).steps
+    copies = [step for step in steps if isinstance(step, Operation) and step.operator == "view"]
+    assert len(copies) == (0 if is_in_order else len(parts)) + (is_in_order and is_used_apart)
 
 
 UNARY = {

@@ -120,11 +120,14 @@ def of_gates(draw: Draw) -> Drawn:
 
 
 def of_constants(draw: Draw) -> Drawn:
+    """A number, or one for each channel, pixel, row or element; before the codes or behind them."""
     extents = draw.extents()
-    own = (1, 1, 1, extents[3] if draw.chance(0.7) else 1)
-    other = draw.random.normal(0, 1, own).astype(np.float32)
-    sources = [draw.operand("one", extents), Operand("other", own, "float32")]
-    return draw.drawn(str(draw.random.choice(["add", "multiply"])), sources, draw.result(extents), other=other)
+    parts = (0.2, 0.2, 0.7) if draw.chance(0.5) else (0, 0, 0.7)
+    own = (1, *(size if draw.chance(part) else 1 for size, part in zip(extents[1:], parts, strict=True)))
+    other = draw.random.normal(0, 1, own).round(int(draw.random.integers(1, 9))).astype(np.float32)
+    sources = [draw.operand("one", extents), Operand("other", (1, own[1], own[2], own[3]), "float32")]
+    operator = str(draw.random.choice(["add", "multiply", "subtract"]))
+    return draw.drawn(operator, sources[:: 1 if draw.chance(0.5) else -1], draw.result(extents), other=other)
 
 
 def pool(operator: str) -> Callable[[Draw], Drawn]:

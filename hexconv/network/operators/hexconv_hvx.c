@@ -248,12 +248,13 @@ static size_t common_divisor(size_t one, size_t other) { return other == 0 ? one
 static size_t period_of(size_t channels) { return channels / common_divisor(channels, VECTOR); }
 
 static int scale_all(void *user, Tensor codes, Tensor gates, Tensor result) {
-    const size_t image = bytes_of(result) / (size_t)result->n, count = (size_t)result->c;
+    const struct hexconv_numbers *const form = result->integers; /* with a number for each channel, or for each element of an image */
+    const size_t image = bytes_of(result) / (size_t)result->n, count = (size_t)(gates == NULL ? form->count : result->c);
     for (size_t n = 0; n < (size_t)result->n; n++) {
         uint8_t *const from = (uint8_t *)codes->data + n * image, *const to = (uint8_t *)result->data + n * image;
         const uint8_t *const gate = gates == NULL ? NULL : (const uint8_t *)gates->data + (gates->n > 1 ? n * count : 0);
         const size_t vectors = vectors_of(image);
-        const struct channels work = {.codes = {from, from + image}, .result = {to, to + image}, .form = result->integers, .gates = gate,
+        const struct channels work = {.codes = {from, from + image}, .result = {to, to + image}, .form = form, .gates = gate,
                                       .count = count, .period = period_of(count), .vectors = vectors};
         const size_t units = least_of(work.period, vectors);
         const int failed = in_parts(user, scale_part, &work, units, vectors < 4 * FEW ? units : 1);
@@ -273,7 +274,7 @@ static int has_gates(Tensor tensor, Tensor result) {
 
 /* Sums, differences, products of two tensors, of which one may have a number for each channel; 1 if plain C has to compute it. */
 static int of_two(void *user, Tensor one, Tensor other, Tensor result) {
-    const int form = form_of(result), is_first = are_alike(one, result);
+    const int form = form_of(result), is_first = are_alike(one, result) && has_bytes(one);
     const Tensor codes = is_first ? one : other, rest = is_first ? other : one;
     if (form == HEXCONV_TABLE && has_bytes(codes) && are_alike(codes, result)) return look_up_all(user, codes, result);
     if (form == HEXCONV_SUM && has_bytes(one) && has_bytes(other) && are_alike(one, result) && are_alike(other, result)) {

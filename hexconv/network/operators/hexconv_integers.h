@@ -75,9 +75,10 @@ struct hexconv_sum {
     uint8_t codes[256];
 };
 
-/* (code * multiplier + constant) >> shift, of at most 255, where the bytes of each number are those of a channel, or of a code. */
+/* (code * multiplier + constant) >> shift, of at most 255, where the bytes of each number are those of a channel, of an element of an
+ * image, or of a code. */
 struct hexconv_numbers {
-    int32_t form, shift, sign, least, most, count, padding[26]; /* count: of channels, or 256 */
+    int32_t form, shift, sign, least, most, count, padding[26]; /* count: of channels, of elements, or 256 */
     uint8_t planes[]; /* HEXCONV_PLANES times `count`; of codes each in the order of a table */
 };
 
