@@ -20,9 +20,10 @@ from tvm.ir import Call
 
 from hexconv.compute.activation_code import CALLED, FUNCTIONS, activated
 from hexconv.lower import copy_code, overlap, rings
-from hexconv.lower.buffers import cache_name, rename_buffers, rename_loops, stores
+from hexconv.lower.buffers import argument, cache_name, rename_buffers, rename_loops, stores
 from hexconv.lower.lowered import Lowering
 from hexconv.schedule.stream import ReadAhead
+from hexconv.spec.names import INPUT
 from hexconv.tir import guards
 from hexconv.tir.statements import int32, scalar_register
 
@@ -56,8 +57,14 @@ def compact(nest: Lowering) -> Lowering:
     Neither run sees the guards of values. They say which elements exist, and not which a step uses; where one fails in
     all of a step, as in a block row of padding, TVM derives a region from it that lies outside of what is used, or one
     whose start is no longer the step's, and that no second run makes smaller.
+
+    Where stripes run in, neither run sees in which block of the input a row lies: all rows that the later stripes read
+    may lie in one, and those that come first in others.
     """
     hidden, found = guards.without_guards(nest.main)
+    if nest.scheduled.beginning:
+        hidden, quotients = guards.without_quotients(hidden, argument(hidden, INPUT))
+        found = [*found, *quotients]
     compacted = _passed(
         nest.to(hidden).module,
         s_tir.transform.CompactBufferAllocation(),

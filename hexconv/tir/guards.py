@@ -29,12 +29,12 @@ from tvm.ir import Call, Op, Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.tir.loops import PART
-from hexconv.tir.trees import around, conjuncts, uses, with_values
+from hexconv.tir.trees import all_of, around, conjuncts, uses, with_values
 
 IF_THEN_ELSE = Op.get("prim.if_then_else")
 
 Guards = list[tuple[tirx.Var, tirx.Expr]]
-"""Variables that stand for conditions."""
+"""Variables that stand for conditions, or for indices."""
 
 
 def guards_to_statements(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -87,8 +87,28 @@ def without_guards(func: tirx.PrimFunc) -> tuple[tirx.PrimFunc, Guards]:
     return func.with_body(tvm_ffi.structural_map(func.body, (Call, hide))), guards
 
 
+def without_quotients(func: tirx.PrimFunc, argument: tirx.Var) -> tuple[tirx.PrimFunc, Guards]:
+    """Replace the indices of an argument in which something is divided by variables; return the function and these.
+
+    before:  cache[row, ...] = input[(row - 1) // 8, (row + 7) % 8, ...]
+    after:   cache[row, ...] = input[quotient, quotient_1, ...]
+    """
+    found: Guards = []
+
+    def hidden(index: tirx.Expr) -> tirx.Expr:
+        if not all_of(index, tirx.FloorDiv, tirx.FloorMod):
+            return index
+        found.append((tirx.Var("quotient", index.ty), index))
+        return found[-1][0]
+
+    def hide(load: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(load.source, list(map(hidden, load.indices))) if load.source.same_as(argument) else load
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (TensorLoad, hide))), found
+
+
 def with_guards(func: tirx.PrimFunc, guards: Guards) -> tirx.PrimFunc:
-    """Undo `without_guards`."""
+    """Undo `without_guards` and `without_quotients`."""
     return func.with_body(with_values(func.body, dict(guards)))
 
 
