@@ -37,7 +37,8 @@ Input. Each step of the input read copies the logical elements of its slabs: pad
 
 Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included. A step
 past the end of the tensor stages it too, though it computes nothing, as in the listings of the source document.
-Resident filters are staged once. With ring buffers only steps that make something stage a filter.
+Resident filters are staged once. With ring buffers only steps that make something stage a filter, and where stripes
+roll inside of channel tiles, a tile of the filter is staged once for all of them.
 
 Output. Every element of the packed output is written once, its fringe included.
 
@@ -129,11 +130,15 @@ class BlockAxes:
     def passes(self) -> list[Integers]:
         """How often all steps of each tensor are run, over images and over channel tiles of its readers."""
         times = [np.full((1, 1, 1), self.extents[-1].batch, self.kind)]
-        by_channels = self.plans.flags("order", "k_outer")
+        anew = self.plans.flags("order", "k_outer") & self.plans.flags("halo", "recompute")
         for index in reversed(self.convs):
-            again = np.where(by_channels & self.steps(index), self.tiles(index).astype(self.kind), 1)
-            times.insert(0, times[0] * again)
+            repeats = (anew | self.rolls_in_tiles(index)) & self.steps(index)
+            times.insert(0, times[0] * np.where(repeats, self.tiles(index).astype(self.kind), 1))
         return times
+
+    def rolls_in_tiles(self, index: int) -> Integers:
+        """Return whether stripes that roll inside of channel tiles are the steps of conv `index`: [words, H, 1]."""
+        return self.plans.rolls_in_tiles & (self.rows(lambda stripes: stripes.rings) == index + 1)
 
     @cached_property
     def rows_made(self) -> list[Integers]:
@@ -148,7 +153,10 @@ class BlockAxes:
     @cached_property
     def stagings(self) -> list[Integers]:
         """How often all of a filter is staged by the conv that makes each tensor, unless it is resident."""
-        return self._made(lambda made: made.stagings)
+        staged = self._made(lambda made: made.stagings)
+        for index in self.convs:
+            staged[index + 1] = np.where(self.rolls_in_tiles(index), self.passes[index + 1], staged[index + 1])
+        return staged
 
     def _made(self, of: Callable[[Made], Integers]) -> list[Integers]:
         once = self.rows(lambda stripes: of(stripes.made)).astype(self.kind)
@@ -160,7 +168,8 @@ class BlockAxes:
         steps, tiles = [self.steps(index) for index in self.convs], [self.tiles(index) for index in self.convs]
         rings = self.rows(lambda stripes: stripes.rings > 0)
         # Tiles repeat a source only where there are several steps, which repeat it too.
-        return self.plans.two_slots(self.extents[-1].batch > 1, steps, steps, tiles, rings)
+        in_tiles = [self.rolls_in_tiles(index) for index in self.convs]
+        return self.plans.two_slots(self.extents[-1].batch > 1, steps, steps, tiles, rings, in_tiles)
 
     @cached_property
     def caches(self) -> list[PredictedCache]:

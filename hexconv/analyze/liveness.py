@@ -71,7 +71,8 @@ class NestLoops:
     Attributes:
         images: whether there is a loop over images.
         convs: the loops of each conv.
-        by_channels: whether channel tiles are outermost, so that a conv of several row steps has its source made again.
+        by_channels: whether channel tiles are outermost, so that a conv of several row steps has its source made again;
+            with rings, those alone of the conv whose steps are the stripes.
         is_resident: whether filters are staged once, before all loops.
         rings: how many tensors have rings, the input first.
         reads_first: whether steps come first that only read the input.
@@ -141,7 +142,8 @@ def _copies_in(node: Node) -> Iterator[Leaf]:
 def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
     """A conv in its outer loops: its source is made first, then its filter is read.
 
-    A conv with one row step makes its source once for all of its channel tiles, whatever the order.
+    A conv with one row step makes its source once for all of its channel tiles, whatever the order. Where stripes roll
+    inside of channel tiles, these stand around the stripes alone, and the filter is read before all stripes of a tile.
 
     Args:
         loops: the loops of the nest.
@@ -150,11 +152,14 @@ def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[N
     """
     conv = loops.convs[index]
     filter = () if loops.is_resident else (_read_filter(index),)
-    tile = (*filter, *_blocks(loops, index), *after)
+    computed = (*_blocks(loops, index), *after)
+    tile = (*filter, *computed)
     source = _conv(loops, index - 1) if index else (_READ_INPUT,)
-    if loops.by_channels and conv.steps:
+    if loops.by_channels and conv.steps and not loops.rings:
         return _loop(conv.tiles, _loop(conv.steps, (*source, *tile)))
     ahead = (_READ_INPUT,) if index + 1 == loops.rings and loops.reads_first else ()
+    if loops.by_channels and index + 1 == loops.rings:
+        return _loop(conv.tiles, (*filter, *ahead, *_loop(conv.steps, (*source, *computed))))
     return (*ahead, *_loop(conv.steps, (*source, *_loop(conv.tiles, tile))))
 
 

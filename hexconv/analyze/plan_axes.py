@@ -53,6 +53,11 @@ class Plans:
         return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
 
     @property
+    def rolls_in_tiles(self) -> Integers:
+        """Return where stripes roll inside of each channel tile, which is staged once for all of them: [words, 1, 1]."""
+        return np.array([plan.rolls_in_tiles for plan in self.words])[:, None, None]
+
+    @property
     def ways(self) -> list[Way]:
         """The ways in which the stripes of some plan go."""
         return list(dict.fromkeys(map(way_of, self.words)))
@@ -62,7 +67,13 @@ class Plans:
         return np.array([of_ways[way_of(plan)] for plan in self.words])
 
     def two_slots(
-        self, images: bool, steps: Sequence[Any], again: Sequence[Any], tiles: Sequence[Any], has_ring: Any
+        self,
+        images: bool,
+        steps: Sequence[Any],
+        again: Sequence[Any],
+        tiles: Sequence[Any],
+        has_ring: Any,
+        in_tiles: Sequence[Any],
     ) -> dict[str, Integers]:
         """Return by cache [words, H, K] whether it has two slots: it is copied more than once while something computes.
 
@@ -72,13 +83,15 @@ class Plans:
             again: whether loops repeat what each conv reads.
             tiles: the channel tiles of each conv.
             has_ring: whether the input has a ring.
+            in_tiles: whether the stripes of each conv roll inside of its channel tiles.
         """
         double, per_tile = self.flags("buffering", "double"), self.flags("filters", "per_tile")
         repeated, found = np.full((1, 1, 1), images), dict[str, Any]()
         for index in reversed(range(len(steps))):
             copied = double & (repeated | steps[index] | (tiles[index] > 1))
+            staged = double & (repeated | (steps[index] & ~in_tiles[index]) | (tiles[index] > 1))
             found |= {} if found else {OUTPUT_CACHE: copied}
-            found |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), copied & per_tile)
+            found |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), staged & per_tile)
             repeated = repeated | again[index]
         return {**found, INPUT_CACHE: double & repeated & ~has_ring}
 

@@ -4,7 +4,8 @@ Every figure is a sum of products: how often something happens, by words and str
 k_split (`hexconv.analyze.row_axes`).
 
 Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
-makes anything, or once for all threads if it is resident; and the packed output once. Biases, vectors and tables go
+makes anything (of the last conv once for all stripes that roll inside of its channel tiles), or once for all threads if
+it is resident; and the packed output once. Biases, vectors and tables go
 through no cache; `hexconv.analyze.planned` counts them once a call.
 
 With double buffering a cache that is copied to or from more than once gets a second slot.
@@ -228,7 +229,8 @@ def _two_slots(axes: NestAxes) -> dict[str, Integers]:
     before: list[Any] = [False] * (len(axes.convs) - 1)  # a stripe of an intermediate is made in one step
     tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
     again, rings = (trips > 1) | (axes.again > 1), axes.rows(lambda counts: counts.streams)[..., None]
-    return axes.plans.two_slots(axes.one.extents[-1].batch > 1, [*before, trips > 1], [*before, again], tiles, rings)
+    steps, in_tiles = [*before, trips > 1], [*before, axes.plans.rolls_in_tiles]
+    return axes.plans.two_slots(axes.one.extents[-1].batch > 1, steps, [*before, again], tiles, rings, in_tiles)
 
 
 def rows_doubled(axes: NestAxes) -> frozenset[str]:
@@ -267,9 +269,13 @@ def rows_exposed(axes: NestAxes, traffic: dict[str, Integers]) -> Integers:
 
     With double buffering these are, in each thread, the first stripe of the input, filters that are resident or else
     the first tile of each, and the last tile of the output; beside them, what kernels read and write outside of VTCM.
+    Rings begin anew with each image, and with each channel tile inside of which stripes roll.
     """
     resident, last = axes.plans.flags("filters", "resident"), axes.convs[-1]
-    reads, makes = (np.maximum(axes.made(tensor)[2] // axes.threads, 1) for tensor in (0, last + 1))
+    begins = np.where(axes.rows(lambda counts: counts.streams)[..., None], axes.one.extents[-1].batch * axes.again, 1)
+    reads, makes = (
+        np.maximum(axes.made(tensor)[2] // (axes.threads * times), 1) for tensor, times in ((0, begins), (last + 1, 1))
+    )
     tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
     exposed = traffic | {"input": ceil_divide(traffic["input"], reads)}
     exposed["output"] = ceil_divide(traffic["output"], makes * tiles[last])

@@ -132,15 +132,20 @@ def plan_effects(chain: Chain, plan: Plan) -> str:
     '5 rolling stripes of 7 rows, tiles of 32 channels, filters by tile, copies overlap, 2 threads'
     >>> plan_effects(chain, Plan(kernel="hvx", h_split=4, k_split=3, filters="resident"))
     'whole height, filters resident'
+    >>> plan_effects(chain, Plan(kernel="hvx", rows=5, halo="roll"))
+    '6 rolling stripes of 5 rows in each tile of 32 channels, filters by tile'
     """
     output = tensor_extents(chain)[-1]
     stripes, tiles = -(-output.rows // plan.stripe_rows), -(-output.channel_blocks // plan.k_split)
     rolls = "rolling " if plan.halo == "roll" else ""
-    parts = [f"{stripes} {rolls}stripes of {counted(plan.stripe_rows, 'row')}" if stripes > 1 else "whole height"]
+    channels, in_tiles = plan.k_split * CHANNEL_BLOCK, plan.order == "k_outer" and stripes > 1 < tiles
+    where = f" in each tile of {channels} channels" if in_tiles else ""
+    stripe = f"{rolls}stripes of {counted(plan.stripe_rows, 'row')}{where}"
+    parts = [f"{stripes} {stripe}" if stripes > 1 else "whole height"]
     if plan.w_split and plan.w_split < output.column_blocks:
         kept = ", their halo kept" if plan.column_halo == "keep" else ""
         parts.append(f"strips of {plan.w_split * COLUMN_BLOCK} columns{kept}")
-    parts += [f"tiles of {plan.k_split * CHANNEL_BLOCK} channels"] if tiles > 1 else []
+    parts += [f"tiles of {channels} channels"] if tiles > 1 and not in_tiles else []
     parts.append(f"filters {'resident' if plan.filters == 'resident' else 'by tile'}")
     parts += ["copies overlap"] if plan.buffering == "double" else []
     parts += [f"{plan.threads} threads"] if plan.threads > 1 else []

@@ -28,6 +28,17 @@ A nest of blocks makes intermediates `h_split` slabs at a time. Where strides ma
 h_split steps, which are numbered on and on, and what is said here of a stripe holds for a step. The stripes are the
 steps of the last conv that has several; convs behind it stay as they are.
 
+With `order = "k_outer"` the channel tiles of the conv whose steps are the stripes stand around all of them. Its filter is
+staged before the stripes of a tile, and these begin anew, those that run in too; earlier convs make each row of a
+stripe for all of their own tiles at once:
+
+    for ko_outer:
+        filter #2 cache read
+        for ho_outer:
+            input cache read, new rows
+            for ko_outer: filter #1 cache read; conv2d #1, new rows
+            conv2d #2
+
 A conv that makes n' rows reads the last (n' - 1) * stride + reach rows of this tensor. The ring has R rows: that many,
 or n if n is more. Row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
 
@@ -135,7 +146,7 @@ class Output:
     Attributes:
         blocks: the names of the blocks that run where a stripe makes output: the conv's, and the copy's if it is the
             last conv of the chain.
-        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
+        filter_block: the name of the block that stages the conv's filter in each tile of a stripe, if one does.
         conv: the conv.
         ho_outer: the loop over stripes.
         stripe_rows: the rows of one stripe.
@@ -355,7 +366,7 @@ def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, layouts: NestLay
     number = last.blocks.number
     output = Output(
         blocks=_names(sch, [*_makers(last), *([nest.output] if number == len(kernels) else [])]),
-        filter_block=_filter_block(sch, last, plan),
+        filter_block=None if plan.rolls_in_tiles else _filter_block(sch, last, plan),
         conv=kernels[number - 1],
         ho_outer=sch.get(last.tiles.ho_outer).loop_var,
         stripe_rows=bands.stripe_rows if layouts.has_rows else plan.h_split,

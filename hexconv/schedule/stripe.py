@@ -182,7 +182,9 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
     axes = source_roles(layouts.activations[0])
     input_loops = primitives.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
-        at = None if plan.filters == "resident" else conv.tiles.innermost
+        # Stripes that roll inside of a channel tile all use its filter; with rows outside, ko_outer is the innermost.
+        tile = conv.tiles.ko_outer if plan.halo == "roll" else conv.tiles.innermost
+        at = None if plan.filters == "resident" else tile
         part = parts.filter_read(conv.blocks.number)
         primitives.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     placed = [replace(conv, init=_zero_apart(sch, conv, layouts)) for conv in placed]
@@ -239,7 +241,8 @@ def _place_conv(
     is_one_step = layouts.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
     rows = extent(sch, loops["ho"]) if is_one_step else plan.h_split
     splits = (rows, plan.k_split * CHANNEL_BLOCK // layouts.channel_units[conv.number])
-    tiles = primitives.tile(sch, loops, splits, plan.order)
+    # A stripe that rolls makes new rows of each tensor once, for all channel tiles of what reads them.
+    tiles = primitives.tile(sch, loops, splits, "h_outer" if plan.halo == "roll" and later else plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
     note(sch, tiles.ho_outer, f"compute enough height of {before}")

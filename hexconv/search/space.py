@@ -65,8 +65,8 @@ class Strip:
     column_halo: ColumnHalo = "recompute"
 
     def goes_with(self, plan: Plan) -> bool:
-        """Whether a plan may have such strips: columns are kept only where stripes roll."""
-        return self.column_halo == "recompute" or plan.halo == "roll"
+        """Whether a plan may have such strips: columns are kept only where each row of a strip is made once."""
+        return self.column_halo == "recompute" or (plan.halo == "roll" and not plan.rolls_in_tiles)
 
     @property
     def knobs(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Space:
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
         >>> Space.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()).shape
-        (12, 5, 4)
+        (14, 5, 4)
         """
         outputs = tensor_extents(chain)[1:]
         blocks = sorted({height for output in outputs for height in least_heights(output.row_blocks)})
@@ -234,7 +234,12 @@ def rows_of_stripes(chain: Chain) -> tuple[int, ...]:
 
 @lru_cache(REMEMBERED)
 def combinations(plan: Plan, storages: tuple[Storage, ...] = ()) -> tuple[Plan, ...]:
-    """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`."""
+    """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`.
+
+    Stripes that roll inside of channel tiles read the input again for each tile, and stage each tile once. Resident
+    filters leave nothing to gain by that, so these are left out; and such plans come last, since with one tile they
+    are those with stripes outermost.
+    """
     turned = {knob: words for knob, words in WORDS.items() if acts(knob, plan.kernel or "plain")}
     words = {"storage": storages or (plan.storage,), **turned}
     first = replace(plan, k_split=1, h_split=1, rows=None, w_split=None, column_halo="recompute")
@@ -244,7 +249,8 @@ def combinations(plan: Plan, storages: tuple[Storage, ...] = ()) -> tuple[Plan, 
             found.append(replace(first, **dict(zip(words, values, strict=True))))
         except InputError:
             continue
-    return tuple(found)
+    gaining = (plan for plan in found if not plan.rolls_in_tiles or plan.filters == "per_tile")
+    return tuple(sorted(gaining, key=lambda plan: plan.rolls_in_tiles))
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,12 @@ class Plan:
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.
         halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
-            `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
-        filters: how often filters are staged. `"per_tile"`: again for every step of their conv. `"resident"`: once for
-            the whole run.
+            `"roll"`: they stay in ring buffers, and no slab is loaded or computed twice. With the channel tiles
+            outermost stripes roll anew for each tile of the conv whose steps they are: what it reads is made once for
+            each of its tiles, and each tile of its filter is staged once, for all stripes. Earlier convs run once for
+            each stripe, in all of their tiles.
+        filters: how often filters are staged. `"per_tile"`: again for every step of their conv, but once for each tile
+            where stripes roll inside of it. `"resident"`: once for the whole run.
         buffering: whether copies overlap compute. `"single"`: what a step needs is copied in, computed on and copied
             out, one after the other. `"double"`: while a step computes, the next stripe of the input and the next
             filter tile are copied in, and the last output tile is copied out.
@@ -81,9 +84,9 @@ class Plan:
             caches in VTCM.
 
     Raises:
-        InputError: rings for a halo, but the stripes are not outermost; both `h_split` and `rows`; a knob that has no
-            effect on the kernel that is wished for; more threads than HVX contexts; or caches in the VTCM of an
-            architecture of which nobody says how much it has.
+        InputError: both `h_split` and `rows`; kept columns of strips where there are none, or where they would be
+            replaced before they are read; a knob that has no effect on the kernel that is wished for; more threads than
+            HVX contexts; or caches in the VTCM of an architecture of which nobody says how much it has.
     """
 
     k_split: Size = 1
@@ -104,9 +107,6 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Refuse knobs that are valid alone but do not go together."""
-        if self.halo == "roll" and self.order != "h_outer":
-            allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
-            raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
         if self.rows and self.h_split > 1:
             what = f"plan.rows: {self.rows} beside h_split = {self.h_split}; both say how high a stripe is"
             raise InputError.because(what, "leave one of them out")
@@ -118,7 +118,7 @@ class Plan:
             raise InputError.because(what, "give the bytes, such as 8388608")
 
     def _check_columns(self) -> None:
-        """Refuse to keep columns where there are no strips, or where rows are made again."""
+        """Refuse to keep columns where there are no strips, or where rows of a strip are made again."""
         if self.column_halo == "recompute":
             return
         if self.w_split is None:
@@ -127,6 +127,9 @@ class Plan:
         if self.halo != "roll":
             allowed = '"roll": a row that is made again would find that its own strip has replaced what was kept'
             raise InputError("plan.halo", f'"{self.halo}" with column_halo = "keep"', allowed)
+        if self.rolls_in_tiles:
+            allowed = '"h_outer": the next channel tile makes rows again, and would find what its own strip has replaced'
+            raise InputError("plan.order", f'"{self.order}" with column_halo = "keep"', allowed)
 
     def _check_effects(self) -> None:
         """Refuse knobs that would do nothing on the wished kernel. Without a kernel, any conv may get plain."""
@@ -162,6 +165,11 @@ class Plan:
         (16, 2)
         """
         return self.rows or self.h_split * ROW_BLOCK
+
+    @property
+    def rolls_in_tiles(self) -> bool:
+        """Whether stripes roll anew inside of each channel tile, whose filter is staged once for all of them."""
+        return self.halo == "roll" and self.order == "k_outer"
 
     @property
     def uses_vtcm(self) -> bool:

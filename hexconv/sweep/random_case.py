@@ -57,6 +57,7 @@ ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),
     ("h_outer", "roll"),
+    ("k_outer", "roll"),
 )
 
 
@@ -86,7 +87,7 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     if kernel == "hvx":
         knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
     if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
-        knobs |= _strip(draw, chain, knobs["halo"])
+        knobs |= _strip(draw, chain, keeps=(knobs["order"], knobs["halo"]) == ("h_outer", "roll"))
     return Plan(kernel=kernel, **knobs)
 
 
@@ -99,12 +100,18 @@ def _vtcm(draw: Draw, scope: Scope) -> dict[str, Any]:
     return {"arch": arch, "vtcm_bytes": LEAST_VTCM_BYTES << draw.number(0, DOUBLINGS) if is_stated else None}
 
 
-def _strip(draw: Draw, chain: Chain, halo: Halo) -> dict[str, Any]:
-    """Blocks of columns of a strip, any where the chain can be computed in strips; and whether shared ones are kept."""
+def _strip(draw: Draw, chain: Chain, keeps: bool) -> dict[str, Any]:
+    """Blocks of columns of a strip, any where the chain can be computed in strips; and whether shared ones are kept.
+
+    Args:
+        draw: the source of the draws.
+        chain: the chain that is planned.
+        keeps: whether a plan may keep them.
+    """
     w_split = draw.size(tensor_extents(chain)[-1].column_blocks)
     if why_no_strips(chain, w_split):
         return {}
-    keeps = halo == "roll" and not why_no_strips(chain, w_split, "keep") and draw.is_one_in(2)
+    keeps = keeps and not why_no_strips(chain, w_split, "keep") and draw.is_one_in(2)
     return {"w_split": w_split, "column_halo": "keep" if keeps else "recompute"}
 
 

@@ -22,6 +22,7 @@ ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),
     ("h_outer", "roll"),
+    ("k_outer", "roll"),
 )
 ROUNDINGS: tuple[Rounding, ...] = ("up", "away", "even", "even")
 MOST_BLOCKS = 1 << 10
