@@ -148,7 +148,7 @@ def test_the_row_of_64x64x128_in_one_mebibyte() -> None:
     assert cuts.best is not None
     assert cuts.margin is not None
     assert [piece.name for piece in cuts.best.pieces] == ["conv1", "conv2"]
-    assert (cuts.best.footprint_bytes, cuts.best.traffic_bytes) == (737280, 17567744)
+    assert (cuts.best.footprint_bytes, cuts.best.traffic_bytes) == (950272, 13375488)
     assert (cuts.margin.footprint_bytes, cuts.margin.over_bytes) == (1064960, 16384)
     assert cuts.margin.traffic_bytes == 12849152
 
