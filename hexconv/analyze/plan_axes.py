@@ -54,7 +54,7 @@ class Plans:
 
     @property
     def rolls_in_tiles(self) -> Integers:
-        """Return where stripes roll inside of each channel tile, which is staged once for all of them: [words, 1, 1]."""
+        """Return where stripes roll inside of channel tiles, each of which is staged once: [words, 1, 1]."""
         return np.array([plan.rolls_in_tiles for plan in self.words])[:, None, None]
 
     @property

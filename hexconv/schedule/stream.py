@@ -28,9 +28,9 @@ A nest of blocks makes intermediates `h_split` slabs at a time. Where strides ma
 h_split steps, which are numbered on and on, and what is said here of a stripe holds for a step. The stripes are the
 steps of the last conv that has several; convs behind it stay as they are.
 
-With `order = "k_outer"` the channel tiles of the conv whose steps are the stripes stand around all of them. Its filter is
-staged before the stripes of a tile, and these begin anew, those that run in too; earlier convs make each row of a
-stripe for all of their own tiles at once:
+With `order = "k_outer"` the channel tiles of the conv whose steps are the stripes stand around all of them. Its filter
+is staged before the stripes of a tile, and these begin anew, those that run in too; earlier convs make each row of a
+stripe once, for all of their own tiles:
 
     for ko_outer:
         filter #2 cache read

@@ -128,7 +128,7 @@ class Plan:
             allowed = '"roll": a row that is made again would find that its own strip has replaced what was kept'
             raise InputError("plan.halo", f'"{self.halo}" with column_halo = "keep"', allowed)
         if self.rolls_in_tiles:
-            allowed = '"h_outer": the next channel tile makes rows again, and would find what its own strip has replaced'
+            allowed = '"h_outer": the next channel tile makes rows again, and would find what its strip has replaced'
             raise InputError("plan.order", f'"{self.order}" with column_halo = "keep"', allowed)
 
     def _check_effects(self) -> None:

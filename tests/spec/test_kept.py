@@ -105,7 +105,7 @@ CHAIN = Chain(input=(1, 20, 44, 4), output_layout="NHWC", conv=(THREE, THREE))
     [
         ({"w_split": None}, "whole rows share no columns"),
         ({"halo": "recompute"}, "its own strip has replaced what was kept"),
-        ({"order": "k_outer"}, "would find what its own strip has replaced"),
+        ({"order": "k_outer"}, "would find what its strip has replaced"),
     ],
 )
 def test_plans_that_can_keep_no_columns_are_refused_with_the_reason(plan: dict, why: str) -> None:
