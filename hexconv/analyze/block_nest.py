@@ -18,8 +18,7 @@ the stripe behind them follows by the same formula with step = min(h_split, slab
 
 How often a step is run again: with the output channels outermost (`order = "k_outer"`) the source of a conv is made
 again for each of the conv's channel tiles; with the stripes outermost (`"h_outer"`), or where the conv has one row step
-only, once for all of them. Where stripes roll, the channel tiles of one conv alone stand outside: of that whose steps are
-the stripes.
+only, once for all of them. Where stripes roll, the tiles of that conv alone stand outside whose steps are the stripes.
 
 The stripes are the steps of the last conv that takes more than one. Convs behind it make all that they make in one
 step, as without rings. Tensors before it have rings, whose slabs are made once, `h_split` at a time: a conv whose
