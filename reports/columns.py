@@ -17,6 +17,7 @@ from reports import (
     hvx,
     model,
     networks,
+    operator_differences,
     operators,
     plans,
     qnn,
@@ -100,6 +101,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "built_networks.csv": ("make build-networks", _of(built_networks.Row)),
     "called.csv": ("make call-libraries", _of(called.Row)),
     "operators.csv": ("make operators", _of(operators.Row)),
+    "operator_differences.csv": ("make operator-differences", _of(operator_differences.Row)),
     "wild.csv": ("make wild", _of(wild.Row)),
     "mutants.csv": ("make mutants", OF_MUTANTS),
 }

@@ -36,6 +36,8 @@ OLDEST_PAD = 11
 """The opset from which on codes can be padded."""
 PER_AXIS = 13
 """The opset from which on quantisers have an axis."""
+NARROW = ("int4", "uint4")
+"""Constants of these are moved here: ONNX Runtime moves none of them."""
 MOST_NODES = 32
 LARGEST_FILTER = 1 << 26
 
@@ -74,6 +76,7 @@ class _Edits:
         instead: the nodes that take the place of a node.
         beside: the nodes that stand behind a node, which stays if anything reads it.
         left: the nodes that nothing may read any more.
+        narrow: constants of less than a byte that were moved, by their names.
     """
 
     model: onnx.ModelProto
@@ -81,6 +84,7 @@ class _Edits:
     instead: dict[Node, list[onnx.NodeProto]] = field(default_factory=dict)
     beside: dict[Node, list[onnx.NodeProto]] = field(default_factory=dict)
     left: set[Node] = field(default_factory=set)
+    narrow: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.protos = dict(zip(self.graph.nodes, self.model.graph.node, strict=True))
@@ -165,11 +169,20 @@ class _Edits:
             if not dead:
                 break
         if self.instead:
-            protos = [proto for _, each in nodes for proto in each]
             copy = onnx.GraphProto()
-            copy.node.extend(protos)
+            copy.node.extend(proto for _, each in nodes for proto in each)
+            _name_apart(copy)
             del self.model.graph.node[:]
             self.model.graph.node.extend(copy.node)
+
+
+def _name_apart(graph: onnx.GraphProto) -> None:
+    """Rename nodes whose names others have: ONNX Runtime refuses two nodes of one name."""
+    names = set[str]()
+    for node in graph.node:
+        while node.name in names:
+            node.name += "'"
+        names |= {node.name} - {""}
 
 
 def _adds(node: Node) -> bool:
@@ -336,7 +349,14 @@ def _beside(edits: _Edits, node: Node, codes: str, like: str, fill: Array | None
     for proto in chain(edits.beside.get(node, []), edits.instead.get(node, [])):
         if proto.op_type == node.op and proto.input[0] == codes:
             return proto.output[0]
-    result = edits.fresh(f"{node.outputs[0]}/codes")
+    result, graph = edits.fresh(f"{node.outputs[0]}/codes"), edits.graph
+    if graph.type_of(like).dtype in NARROW and graph.is_constant(like):
+        value = edits.narrow[codes] if codes in edits.narrow else graph.value(codes)
+        others = {name: graph.value(name) for name in node.inputs[1:] if name}
+        moved = graph.constants.computed(node.proto, {**others, node.inputs[0]: value})[node.outputs[0]]
+        edits.narrow[result] = moved
+        edits.model.graph.initializer.append(numpy_helper.from_array(moved, result))
+        return result
     edits.state(result, like, node.outputs[0])
     edits.beside.setdefault(node, []).append(edits.moved(node, codes, fill, result))
     return result

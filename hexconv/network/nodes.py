@@ -70,7 +70,7 @@ def _axis(reading: Reading, node: Node, name: str, source: Operand, result: Oper
         first, part = np.floor(at), at - np.floor(at)
     else:
         raise Refused(f"its mode is {mode.decode(errors='replace')}; it takes nearest or linear here")
-    names = [f"{node.name}:{name}:{what}" for what in ("first", "part")]
+    names = [f"{node.outputs[0]}:{name}:{what}" for what in ("first", "part")]
     return Axis(reading.constant(names[0], first.astype(np.int32)), reading.constant(names[1], part.astype(np.float32)))
 
 
@@ -224,7 +224,7 @@ def _gather(reading: Reading, node: Node) -> None:
     along = np.lib.stride_tricks.as_strided(
         source.places, flat, [0 if at == axis else step for at, step in enumerate(source.places.strides)]
     )
-    table = {axis: reading.constant(f"{node.name}:places", (whole * stride).astype(np.int32))}
+    table = {axis: reading.constant(f"{node.outputs[0]}:places", (whole * stride).astype(np.int32))}
     how = View(loops(source.moved(along), written, table), source.first)
     reading.copy(node.name, operand.as_numbers, made, how)
     reading.hold(node.outputs[0], made.meaning(operand.scale, operand.zero_point))
@@ -289,18 +289,19 @@ def _joined(reading: Reading, node: Node, source: Placed) -> None:
 
 
 def _function(reading: Reading, node: Node) -> None:
-    """Look up a function of one number, of each code that there is."""
-    source = reading.held(node.inputs[0])
+    """Look up a function of one number, of each code that there is; its other inputs are constants."""
+    moving = next((name for name in node.inputs if name and not reading.graph.is_constant(name)), node.inputs[0])
+    source = reading.held(moving)
     if not is_codes(source):
         raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
     source = reading.dense(source)
     codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
     reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
-    made = computed(reading.graph, node, {node.inputs[0]: reals.astype(np.float32).astype(np.float64)})
+    made = computed(reading.graph, node, {moving: reals.astype(np.float32).astype(np.float64)})
     values = made[node.outputs[0]].astype(np.float32)
     if values.size != 256:
         raise Refused("its other inputs are not single numbers; it is a function of one number here")
-    name = reading.constant(f"{node.name}:function", values.reshape(1, 256))
+    name = reading.constant(f"{node.outputs[0]}:function", values.reshape(1, 256))
     reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, 1))
 
 
@@ -318,7 +319,7 @@ def _normalised(reading: Reading, node: Node) -> None:
     values = ((reals - mean[:, None]) * factor[:, None] + bias[:, None]).astype(np.float32)
     if values.shape != (source.extents[3], 256):
         raise Refused(f"it has {len(mean)} means for {source.extents[3]} channels")
-    name = reading.constant(f"{node.name}:function", values)
+    name = reading.constant(f"{node.outputs[0]}:function", values)
     reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, len(values)))
 
 
@@ -331,7 +332,7 @@ def _softmax(reading: Reading, node: Node) -> None:
         raise Refused(f"its input has {rank} axes; it takes tensors of 2 to 4 axes here")
     axis = int(node.attributes.get("axis", -1)) % rank
     apart = np.arange(256, dtype=np.float64) * np.float64(np.float32(source.scale))
-    how = Powers(reading.constant(f"{node.name}:powers", np.exp(-apart).astype(np.float32)), PLACES[rank][axis])
+    how = Powers(reading.constant(f"{node.outputs[0]}:powers", np.exp(-apart).astype(np.float32)), PLACES[rank][axis])
     result = reading.result(node.outputs[0])
     if how.axis == CHANNELS and not source.is_one_order:  # many lines at once: their elements lie side by side
         source, result = reading.convert(source, NCHW), replace(result, layout=NCHW)
@@ -360,7 +361,8 @@ def _elementwise(operator: str) -> Callable[[Reading, Node], None]:
 
 def _quantised_elementwise(operator: str) -> Callable[[Reading, Node], None]:
     def read(reading: Reading, node: Node) -> None:
-        sources = [reading.dequantised(*node.inputs[at : at + 3]) for at in (0, 3)]
+        rank = len(reading.shape(node.outputs[0]))
+        sources = [reading.dequantised(*node.inputs[at : at + 3], rank=rank) for at in (0, 3)]
         _pair(reading, operator, node, sources, reading.quantised(node.outputs[0], *_ends(node, 6)))
 
     return read
@@ -615,7 +617,7 @@ def _filters(
         raise Refused(
             f"its weights have {stored.scales.size} scales for {outputs} outputs; they need one, or one for each"
         )
-    names = [f"{node.name}:{what}" for what in ("weights", "scales", "sums", "bias")]
+    names = [f"{node.outputs[0]}:{what}" for what in ("weights", "scales", "sums", "bias")]
     sums, reals = (_vector(reading, name, outputs) if name else None for name in bias)
     return Filters(
         elements=reading.constant(names[0], elements),

@@ -147,9 +147,18 @@ class Held:
         return sizes
 
     def source(self, tensor: str, rank: int | None = None) -> Operand:
-        """The operand that an operator reads: in NHWC, or in blocks as a chain writes them; a constant is kept."""
+        """The operand that an operator reads: in NHWC, or in blocks as a chain writes them; a constant is kept.
+
+        Args:
+            tensor: the tensor of the model.
+            rank: the rank of the tensor that it is broadcast to; one of fewer axes gets axes of one element in front.
+        """
         if tensor not in self._held and self.graph.is_constant(tensor):
             return self.constant_operand(tensor, rank)
+        if rank and self.is_known(tensor) and len(shape := self.shape(tensor)) < rank:
+            wider = self.placed(tensor).reshaped((1,) * (rank - len(shape)) + shape)
+            if wider:
+                return self.dense(wider.as_it_lies or self._copied(tensor, wider, NHWC))
         return self.dense(self.held(tensor), blocks=True)
 
     def constant(self, name: str, values: Array) -> str:
@@ -345,9 +354,9 @@ class Reading(Held):
         self.hold(tensor, operand.as_numbers)
         return operand
 
-    def dequantised(self, tensor: str, scale: str, zero_point: str) -> Operand:
-        """Return the operand of a source that is read as codes."""
-        return self.source(tensor).meaning(*self.scale_of(tensor, scale, zero_point))
+    def dequantised(self, tensor: str, scale: str, zero_point: str, rank: int | None = None) -> Operand:
+        """Return the operand of a source that is read as codes; arguments are those of `source` and of `scale_of`."""
+        return self.source(tensor, rank).meaning(*self.scale_of(tensor, scale, zero_point))
 
     def scale_of(self, tensor: str, scale: str, zero_point: str, by: Node | None = None) -> tuple[float, int]:
         """Return the scale and the zero point of a tensor's codes.

@@ -37,10 +37,10 @@ def tensors_of(program: Program) -> dict[str, str]:
 def given_to(program: Program, found: Values) -> dict[str, Array]:
     """Return what the steps write that hexconv has no operator for, logical NHWC by buffer: ONNX Runtime's tensors."""
     tensors = tensors_of(program)
-    return {step.result.buffer: _in_program(found[tensors[step.result.buffer]], step.result) for step in program.others}
+    return {step.result.buffer: in_program(found[tensors[step.result.buffer]], step.result) for step in program.others}
 
 
-def _in_program(tensor: Array, operand: Operand) -> Array:
+def in_program(tensor: Array, operand: Operand) -> Array:
     """Turn a tensor of the model into logical NHWC, as the program has it: its int16 may be the model's uint16."""
     if tensor.dtype == np.uint16 and operand.dtype == "int16":
         tensor = (tensor.astype(np.int32) - HALF_OF_UINT16).astype(np.int16)
@@ -82,7 +82,7 @@ class Judge:
             memory = ran.written[number] if ran and ran.written else None
             if isinstance(step, Operation) and step.operator == OTHER:
                 left = step.told(Other)
-                theirs[buffer] = read[buffer] = _in_program(self.found[tensors[buffer]], step.result)
+                theirs[buffer] = read[buffer] = in_program(self.found[tensors[buffer]], step.result)
                 why = left.reason or f"no operator computes {left.op}"
                 yield replace(verdict, operator="chain" if left.op == "chain" else left.op, reason=why)
                 continue
@@ -90,7 +90,7 @@ class Judge:
                 verdict = replace(verdict, run=_run(step, memory, read, self.program.constants))
                 read[buffer] = elements_of(memory, step.result)
             if tensor:
-                theirs[buffer], made = _in_program(self.found[tensor], step.result), theirs
+                theirs[buffer], made = in_program(self.found[tensor], step.result), theirs
                 if isinstance(step, Operation):
                     verdict = replace(verdict, alone=self._alone(step, tensor, made))
                 if memory is not None:
@@ -123,10 +123,10 @@ class Judge:
         return unfused if unfused.holds else one
 
     def _beside(self, step: Operation, made: Array, theirs: Mapping[str, Array], wanted: Array) -> Comparison:
-        other = _in_program(wanted, step.result)
+        other = in_program(wanted, step.result)
         if np.array_equal(made, other):
             return Comparison("ONNX Runtime", made.size)
-        return Comparison.of("ONNX Runtime", made, other, _near(step, other, theirs, self.program.constants))
+        return Comparison.of("ONNX Runtime", made, other, within_float32(step, other, theirs, self.program.constants))
 
 
 def _run(step: Step, memory: Array, read: Mapping[str, Array], constants: Mapping[str, Array]) -> Comparison:
@@ -148,7 +148,9 @@ def _run(step: Step, memory: Array, read: Mapping[str, Array], constants: Mappin
     return replace(compared, differing=compared.differing + int(dirty))
 
 
-def _near(step: Operation, theirs: Array, stored: Mapping[str, Array], constants: Mapping[str, Array]) -> Array:
+def within_float32(
+    step: Operation, theirs: Array, stored: Mapping[str, Array], constants: Mapping[str, Array]
+) -> Array:
     """For each element of ONNX Runtime's, whether float32 can give it where numpy computes the real number exactly."""
     result = step.result
     reals = np.clip(reals_of(step, stored, constants).astype(np.float64), result.low, result.high)

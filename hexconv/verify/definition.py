@@ -35,6 +35,8 @@ ROUNDINGS = 8
 """How many units in the last place one operator of float32 may be off by, inside and outside."""
 TIE = 1e-9
 """A quotient this near to a half, relatively, is one: float64 computed it."""
+BEYOND = 2.0**40
+"""More steps than any code has."""
 MOVES = frozenset((*VIEWS, "Transpose", "Pad", "Cast", "Relu", "Clip", "Max", "Min", "Neg", "Abs"))
 """Operators that round nothing."""
 
@@ -203,12 +205,12 @@ class Definition:
         made = self._evaluated(node, exact)
         low, high = dict(made), dict(made)
         for name in moving:
-            widened = known.get(name, Bounds.of(exact[name])).moved(ulps * np.abs(exact[name]))
+            widened = known.get(name, Bounds.of(exact[name])).moved(_size(exact[name], ulps))
             ends = [self._evaluated(node, {**exact, name: end}) for end in (widened.low, widened.high)]
             for output, value in made.items():
-                low[output] = low[output] + np.minimum(np.minimum(*(end[output] for end in ends)) - value, 0)
-                high[output] = high[output] + np.maximum(np.maximum(*(end[output] for end in ends)) - value, 0)
-        return {name: Bounds(made[name], low[name], high[name]).moved(ulps * np.abs(made[name])) for name in made}
+                low[output] = low[output] + np.minimum(_less(np.minimum(*(end[output] for end in ends)), value), 0)
+                high[output] = high[output] + np.maximum(_less(np.maximum(*(end[output] for end in ends)), value), 0)
+        return {name: Bounds(made[name], low[name], high[name]).moved(_size(made[name], ulps)) for name in made}
 
     def _Conv(self, node: Node, known: Mapping[str, Bounds], how: Arithmetic) -> Bounds:  # noqa: N802
         filter = self._constant(node.inputs[1])
@@ -262,7 +264,7 @@ class Definition:
             _along(self._constant(zero), shape, axis, block) if zero else 0,
         )
         ends = np.iinfo(self.graph.type_of(node.outputs[0]).dtype or "uint8")
-        steps = real.every(lambda value: value / scale)
+        steps = real.every(lambda value: np.clip(value / scale, -BEYOND, BEYOND))
         wide = steps.moved(2 * self._roundoff * np.abs(steps.exact) + TIE * (1 + np.abs(steps.exact)))
         if np.any(more):  # what is off beyond rounding is off from a code that there is
             cut = wide.every(lambda value: np.clip(value, ends.min - zeros, ends.max - zeros))
@@ -390,6 +392,16 @@ def _along(vector: Array, shape: tuple[int, ...], axis: int, block: int) -> Arra
     if vector.ndim > 1:
         return np.repeat(vector, block or 1, axis).take(np.arange(shape[axis]), axis)
     return vector.reshape([-1 if at == axis % len(shape) else 1 for at in range(len(shape))])
+
+
+def _size(values: Array, ulps: float) -> Array:
+    """So many roundings of values; an infinite one, as log(0) is, has none."""
+    return ulps * np.abs(np.where(np.isinf(values), 0, values))
+
+
+def _less(one: Array, other: Array) -> Array:
+    """The difference of two arrays; 0 where both are the same infinity."""
+    return np.subtract(one, other, out=np.zeros_like(one), where=one != other)
 
 
 def _nearest(quotients: Array) -> Array:

@@ -33,13 +33,15 @@ class Network(Around):
     OPSETS = (*range(10, NEWEST + 1), *[13, 17, 21] * 4)
     FLOAT_IMAGES = 0.7
     """The share of the models that quantise their own input."""
+    WIDE_INTEGERS = True
+    """Whether some models have activations of 16 bits."""
 
     def __init__(self, random: np.random.Generator) -> None:
         self.random = random
         self.form = self.of(*self.FORMS)
         opset = self.of(*self.OPSETS)
         self.opset = opset
-        bits16 = (opset >= WIDE_TYPES and self.form == "qdq") or self.form == "contrib"
+        bits16 = self.WIDE_INTEGERS and ((opset >= WIDE_TYPES and self.form == "qdq") or self.form == "contrib")
         self.integer = self.of(*["uint8"] * 5, *["int8"] * 4, *(["int16", "uint16"] if bits16 else []))
         self.steps = STEPS if self.integer.endswith("8") else STEPS * 200
         self.is_round, self.is_shared, self.is_torch = self.chance(0.3), self.chance(0.5), self.chance(0.2)

@@ -42,7 +42,7 @@ def _memory(values: np.ndarray, operand: Operand) -> np.ndarray:
     return np.ascontiguousarray(turned.astype(operand.dtype)).reshape(-1).view(np.uint8)
 
 
-def _unplanned(imported: Imported, question: Question) -> PlannedModel:
+def unplanned(imported: Imported, question: Question) -> PlannedModel:
     """Every chain as one piece, without a plan."""
     members = [
         replace(member, pieces=((member.case, Given(dict(member.weights)).over(random_tensors(member.case.chain))),))
@@ -55,7 +55,7 @@ def verify_findings(path: Path) -> list[Finding]:
     """What `verify` says against a network whose chains are right; empty if it doesn't differ."""
     try:
         with (
-            patch.object(network, "plan", _unplanned),
+            patch.object(network, "plan", unplanned),
             patch.object(network, "compiled_as_far", lambda _, planned, __: (planned, None)),
             patch.object(network, "write_compiled", lambda *_: None),
             patch.object(Running, "__call__", _in_numpy),

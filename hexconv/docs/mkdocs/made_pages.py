@@ -10,6 +10,7 @@ from mkdocs.structure.files import File, Files
 
 from hexconv.cli.reference_pages import drawings, pages
 from reports.columns import columns_page
+from reports.operator_differences import operators_page
 
 ROOT = Path(__file__).parents[3]
 ASSETS = Path(__file__).with_name("assets")
@@ -18,7 +19,7 @@ ELSEWHERE = {"reference/layouts.md": "hexconv/layout/README.md", "changes.md": "
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add these files to those that mkdocs found."""
-    texts = pages() | {"reference/columns.md": columns_page()}
+    texts = pages() | {"reference/columns.md": columns_page(), "reference/operators.md": operators_page()}
     texts |= {path: (ROOT / source).read_text(encoding="utf-8") for path, source in ELSEWHERE.items()}
     texts["reference/layouts.md"] += f"\n{drawings()}"
     texts |= {f"assets/{path.name}": path.read_text(encoding="utf-8") for path in sorted(ASSETS.iterdir())}
