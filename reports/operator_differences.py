@@ -34,7 +34,7 @@ class Row:
         operator: the operator of ONNX.
         networks: how many drawn programs have a step of it.
         elements: how many codes were compared with ONNX Runtime node by node.
-        differing_percent: the share of them that differ, all within float32's error, since the real number before lies next to a half.
+        differing_percent: the share of them that differ, all within float32's error: numbers next to a half.
         largest: the largest difference, in codes.
         optimised_percent: the share that differs from ONNX Runtime as it optimises the step.
         optimised_largest: the largest such difference, in codes.
@@ -79,7 +79,16 @@ def rows(programs: Iterable[Sequence[Apart]]) -> Iterator[Row]:
         share, largest = _differing(own)
         elements = sum(each.elements for each in own)
         wrong = sum(each.wrong for each in (*own, *optimised, *evaluator))
-        yield Row(operator, networks[operator], elements, share or 0.0, largest or 0, *_differing(optimised), *_differing(evaluator), wrong)
+        yield Row(
+            operator,
+            networks[operator],
+            elements,
+            share or 0.0,
+            largest or 0,
+            *_differing(optimised),
+            *_differing(evaluator),
+            wrong,
+        )
 
 
 def _differing(found: Sequence[Apart]) -> tuple[float | None, int | None]:
@@ -95,12 +104,13 @@ def operators_page() -> str:
         table = list(csv.DictReader(file))
     lines = [
         "# Operators and ONNX Runtime",
-        f"`make operator-differences` draws {DRAWS} programs of convs and these operators, and computes each step on the same tensors by "
-        "hexconv's numpy, whose bytes the C gives, by ONNX Runtime node by node, by ONNX Runtime as it optimises the step, and by ONNX's "
-        "evaluator in float64. A share is of codes that differ; behind it is the largest difference in codes. No element differs from ONNX "
-        "Runtime node by node or from the evaluator by more than float32's error. Conv has all that folds into it; where a table "
-        "stands for a function behind a conv, `hexconv import` says by how many codes it may be off, and the table here counts that. The "
-        "evaluator is not asked where it has faults of its own, or where float32 decides on which side of a step a number lies.",
+        f"`make operator-differences` draws {DRAWS} programs of convs and these operators, and computes each step on "
+        "the same tensors by hexconv's numpy, whose bytes the C gives, by ONNX Runtime node by node, by ONNX Runtime "
+        "as it optimises the step, and by ONNX's evaluator in float64. A share is of codes that differ; behind it is the "
+        "largest difference in codes. No element differs from ONNX Runtime node by node, or from the evaluator, by "
+        "more than float32's error. Conv has all that folds into it: where a table stands for a function behind a "
+        "conv, `hexconv import` says by how many codes it may be off, and the table here counts that. The evaluator is "
+        "not asked where it has faults of its own, or where float32 decides on which side of a step a number lies.",
         "| operator | programs | codes | from ONNX Runtime node by node | as it optimises | from ONNX's evaluator |",
         "|---|---:|---:|---|---|---|",
     ]
@@ -108,9 +118,18 @@ def operators_page() -> str:
 
 
 def _line(row: dict[str, str]) -> str:
-    ways = [("differing_percent", "largest"), ("optimised_percent", "optimised_largest"), ("evaluator_percent", "evaluator_largest")]
+    ways = [
+        ("differing_percent", "largest"),
+        ("optimised_percent", "optimised_largest"),
+        ("evaluator_percent", "evaluator_largest"),
+    ]
     told = [_share(row[percent], row[largest]) for percent, largest in ways]
-    cells = [f"`{row['operator']}`", row["networks"], row["elements"], *(told if int(row["elements"]) else ["floats alone", "", ""])]
+    cells = [
+        f"`{row['operator']}`",
+        row["networks"],
+        row["elements"],
+        *(told if int(row["elements"]) else ["floats alone", "", ""]),
+    ]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -135,7 +154,9 @@ def main(arguments: Sequence[str]) -> int:
                 if each.wrong:
                     print(f"draw_program({options.seed}, {len(programs)}): {each.told}", file=sys.stderr, flush=True)
             programs.append(program)
-    table = pd.DataFrame([asdict(row) for row in rows(programs)]).astype({"optimised_largest": "Int64", "evaluator_largest": "Int64"})
+    table = pd.DataFrame([asdict(row) for row in rows(programs)]).astype(
+        {"optimised_largest": "Int64", "evaluator_largest": "Int64"}
+    )
     table.to_csv(options.csv, index=False)
     print(table.to_string())
     wrong = sum(any(each.wrong for each in program) for program in programs)

@@ -185,7 +185,8 @@ class Programs(Network):
         """With another tensor, as large or broadcast, or with constants."""
         real, shape = self.reals(value), value.shape
         others = [other for other in self.pool if _broadcasts(other.shape, shape)]
-        if op == "Div" or self.chance(0.4):
+        others = [other for other in others if op != "Sub" or other.name != value.name]  # no number is left of that
+        if op == "Div" or not others or self.chance(0.4):
             along = (1, shape[1], *[1] * (len(shape) - 2)) if len(shape) > 1 else (1,)
             own = self.of(along, along[1:], (1,), (), shape)
             numbers = self.random.uniform(0.5, 2, own) * self.random.choice([-1, 1], own)
@@ -239,6 +240,14 @@ class Programs(Network):
         if is_code:
             return replace(value, name=name, shape=shape)
         return self.closed(self.like(value, name, shape))
+
+    def selected(self, op: str, read: str, shape: Sequence[int]) -> tuple[str, list[int]]:
+        """Elements of four axes, moved or the largest of, as floats."""
+        if op == "MaxPool":
+            sides = [min(size, 2) for size in shape[2:]]
+            made = [size - side + 1 for size, side in zip(shape[2:], sides, strict=True)]
+            return self.node(op, [read], kernel_shape=sides), [*shape[:2], *made]
+        return getattr(self, f"_{op.lower()}")(read, list(shape)) or (read, list(shape))
 
     def _transpose(self, read: str, shape: list[int]) -> Any:
         order = self.random.permutation(len(shape)).tolist()
@@ -471,7 +480,8 @@ class Programs(Network):
         pads = [int(self.random.integers(size)) for size in (*kernel, *kernel)] if self.chance(0.5) else [0] * 4
         told: dict[str, Any] = {"strides": stride, "group": groups, "kernel_shape": kernel, "dilations": apart}
         told |= {"output_padding": more} if any(more) else {}
-        if self.chance(0.15) and max(apart) == 1 and not any(more):
+        is_wide = all(size >= step for size, step in zip(kernel, stride, strict=True))
+        if self.chance(0.15) and max(apart) == 1 and not any(more) and is_wide:
             told["auto_pad"] = self.of("SAME_UPPER", "SAME_LOWER")
             made = [size * step for size, step in zip(sizes, stride, strict=True)]
         else:
