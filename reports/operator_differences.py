@@ -104,13 +104,14 @@ def operators_page() -> str:
         table = list(csv.DictReader(file))
     lines = [
         "# Operators and ONNX Runtime",
-        f"`make operator-differences` draws {DRAWS} programs of convs and these operators, and computes each step on "
-        "the same tensors by hexconv's numpy, whose bytes the C gives, by ONNX Runtime node by node, by ONNX Runtime "
-        "as it optimises the step, and by ONNX's evaluator in float64. A share is of codes that differ; behind it is the "
-        "largest difference in codes. No element differs from ONNX Runtime node by node, or from the evaluator, by "
-        "more than float32's error. Conv has all that folds into it: where a table stands for a function behind a "
-        "conv, `hexconv import` says by how many codes it may be off, and the table here counts that. The evaluator is "
-        "not asked where it has faults of its own, or where float32 decides on which side of a step a number lies.",
+        f"`make operator-differences` draws {DRAWS} programs of convs and these operators, and computes each "
+        "step on the same tensors by hexconv's numpy, whose bytes the C gives, by ONNX Runtime node by node, "
+        "by ONNX Runtime as it optimises the step, and by ONNX's evaluator in float64. A share is of codes "
+        "that differ; behind it is the largest difference in codes. No element differs from ONNX Runtime node "
+        "by node, or from the evaluator, by more than float32's error. Conv has all that folds into it: where "
+        "a table stands for a function behind a conv, `hexconv import` says by how many codes it may be off, "
+        "and the table here counts that. The evaluator is not asked where it has faults of its own, or where "
+        "float32 decides on which side of a step a number lies.",
         "| operator | programs | codes | from ONNX Runtime node by node | as it optimises | from ONNX's evaluator |",
         "|---|---:|---:|---|---|---|",
     ]
