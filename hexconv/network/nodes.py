@@ -362,7 +362,7 @@ def _elementwise(operator: str) -> Callable[[Reading, Node], None]:
 def _quantised_elementwise(operator: str) -> Callable[[Reading, Node], None]:
     def read(reading: Reading, node: Node) -> None:
         rank = len(reading.shape(node.outputs[0]))
-        sources = [reading.dequantised(*node.inputs[at : at + 3], rank=rank) for at in (0, 3)]
+        sources = [reading.dequantised(*_three(node, at), rank=rank) for at in (0, 3)]
         _pair(reading, operator, node, sources, reading.quantised(node.outputs[0], *_ends(node, 6)))
 
     return read
@@ -436,7 +436,7 @@ def _concat(reading: Reading, node: Node) -> None:
 
 
 def _quantised_concat(reading: Reading, node: Node) -> None:
-    sources = [reading.dequantised(*node.inputs[at : at + 3]) for at in range(2, len(node.inputs), 3)]
+    sources = [reading.dequantised(*_three(node, at)) for at in range(2, len(node.inputs), 3)]
     result = reading.quantised(node.outputs[0], *_ends(node, 0))
     reading.add("concat", node, sources, result, _along(reading, node))
 
@@ -693,9 +693,9 @@ def _ends(node: Node, at: int) -> Ends:
     return node.input(at), node.input(at + 1)
 
 
-def _three(node: Node) -> tuple[str, str, str]:
-    """Return the names of a node's first tensor, its scale and its zero point."""
-    return node.input(0), node.input(1), node.input(2)
+def _three(node: Node, at: int = 0) -> tuple[str, str, str]:
+    """Return the names of a tensor among a node's inputs, its scale and its zero point."""
+    return node.input(at), node.input(at + 1), node.input(at + 2)
 
 
 def _check_channels(node: Node) -> None:

@@ -215,7 +215,7 @@ class Programs(Network):
         fitting = [other for other in self.pool if _joins(other.shape, value.shape, axis)]
         parts = [value, *(self.of(value, *fitting) for _ in range(self.upto(3)))]
         shape = (*value.shape[:axis], sum(part.shape[axis] for part in parts), *value.shape[axis + 1 :])
-        told = {"axis": self.of(axis, axis - rank) if self.opset > OLD_AXES else axis}
+        told: dict[str, Any] = {"axis": self.of(axis, axis - rank) if self.opset > OLD_AXES else axis}
         if op == "QLinearConcat":
             read = [self.codes(part) for part in parts]
             made = replace(read[0], shape=shape)
@@ -251,7 +251,7 @@ class Programs(Network):
 
     def _transpose(self, read: str, shape: list[int]) -> Any:
         order = self.random.permutation(len(shape)).tolist()
-        told = {} if self.chance(0.1) else {"perm": order}
+        told: dict[str, Any] = {} if self.chance(0.1) else {"perm": order}
         return self.node("Transpose", [read], **told), [shape[at] for at in told.get("perm", range(len(shape))[::-1])]
 
     def _slice(self, read: str, shape: list[int]) -> Any:
