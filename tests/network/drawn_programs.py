@@ -24,6 +24,8 @@ MOST_STEPS, MOST_ELEMENTS, MOST_INPUTS = 10, 30_000, 600
 """Of a model; of a tensor; of a matrix product."""
 OLD_AXES = 10
 """The last opset in which no axis is counted from the end."""
+OLD_SPLITS = 12
+"""The last opset in which the sizes of a Split are an attribute."""
 OLD = 0.03
 """The share of the models that are old enough for Upsample."""
 UNARY: dict[str, tuple[int, Sequence[dict[str, Any]]]] = {
@@ -214,6 +216,9 @@ class Programs(Network):
         axis = int(self.random.integers(rank))
         fitting = [other for other in self.pool if _joins(other.shape, value.shape, axis)]
         parts = [value, *(self.of(value, *fitting) for _ in range(self.upto(3)))]
+        if self.opset > OLD_SPLITS and self.chance(0.2):
+            apart = self.parts(self.reals(value), axis)
+            parts = [*(apart if self.chance(0.7) else apart[::-1]), *self.of([], fitting[:1])]
         shape = (*value.shape[:axis], sum(part.shape[axis] for part in parts), *value.shape[axis + 1 :])
         told: dict[str, Any] = {"axis": self.of(axis, axis - rank) if self.opset > OLD_AXES else axis}
         if op == "QLinearConcat":
@@ -226,6 +231,16 @@ class Programs(Network):
                 value, name=self.node(op, [value.name] * len(parts), **told), shape=_longer(value, axis, len(parts))
             )
         return self.closed(self.like(value, self.node(op, [self.reals(part).name for part in parts], **told), shape))
+
+    def parts(self, real: Real, axis: int) -> list[Value]:
+        """A tensor split along an axis into up to three parts."""
+        size = real.shape[axis]
+        cuts = self.random.choice(range(1, size), min(size - 1, 2), replace=False).tolist() if size > 1 else []
+        sizes = np.diff([0, *sorted(cuts), size]).tolist()
+        first = self.node("Split", [real.name, self.held(sizes, "int64")], outputs=len(sizes), axis=axis)
+        names = [first, *(f"{first}{at}" for at in range(1, len(sizes)))]
+        shapes = [(*real.shape[:axis], part, *real.shape[axis + 1 :]) for part in sizes]
+        return [replace(real, name=name, shape=shape) for name, shape in zip(names, shapes, strict=True)]
 
     # Elements that move.
 
@@ -247,6 +262,9 @@ class Programs(Network):
             sides = [min(size, 2) for size in shape[2:]]
             made = [size - side + 1 for size, side in zip(shape[2:], sides, strict=True)]
             return self.node(op, [read], kernel_shape=sides), [*shape[:2], *made]
+        if op == "joined":
+            made = [*shape[:2], 1, shape[2] * shape[3]]
+            return self.node("Reshape", [read, self.held(made, "int64")]), made
         return getattr(self, f"_{op.lower()}")(read, list(shape)) or (read, list(shape))
 
     def _transpose(self, read: str, shape: list[int]) -> Any:

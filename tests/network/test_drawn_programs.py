@@ -12,7 +12,7 @@ import pytest
 from hexconv.model import import_model
 from hexconv.network import Wanted, answer
 from hexconv.network.nodes import TABLE
-from hexconv.network.program_steps import Operation, moved_bytes
+from hexconv.network.program_steps import Operation, Step, moved_bytes
 from hexconv.verify import Asked, verify_network
 from tests.network.drawn_programs import OPERATORS, Programs, draw_program
 from tests.network.judged_programs import Apart, judged_program
@@ -62,31 +62,60 @@ def test_import_tells_the_bytes_that_steps_move(tmp_path: Path) -> None:
     assert held > 4 * FEW
 
 
-SELECTS = ("Transpose", "Slice", "Split", "Gather", "SpaceToDepth", "MaxPool")
+SHAPE: tuple[int, ...] = (1, 3, 20, 20)
+SELECTS = ("Transpose", "Slice", "Split", "Gather", "SpaceToDepth", "MaxPool", "joined")
 
 
 class Floats(Programs):
+    """A builder on an image of floats, quantised."""
+
     FORMS, FLOAT_IMAGES = ("qdq",), 1.0
+
+    def __init__(self, index: int) -> None:
+        super().__init__(np.random.default_rng([SEED, index]))
+        self.inputs = [onnx.helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, SHAPE)]
+        self.codes_of_image = self.quantised(Real("image", SHAPE))
+
+    def planned(self, made: Real, path: Path) -> tuple[Step, ...]:
+        """The steps of the program, with this result quantised."""
+        onnx.save(self.ended_by([self.real(self.quantised(made))]), path)
+        return unplanned(import_model(path), Wanted(1 << 20, "llvm").question).open_program.steps
 
 
 @pytest.mark.parametrize("by", [None, (), (1, -1, 1, 1)], ids=["", "divided", "divided by channel"])
 def test_numbers_that_are_selected_are_codes(by: tuple[int, ...] | None, tmp_path: Path) -> None:
     """Real numbers that move, or of which the largest are taken, before they are quantised: none lies in memory."""
     for index in range(8):
-        net = Floats(np.random.default_rng([SEED, index]))
-        codes = net.quantised(Real("image", shape := (1, 3, 20, 20)))
-        net.inputs = [onnx.helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, shape)]
-        at, sizes = net.real(codes).name, list(shape)
+        net = Floats(index)
+        at, sizes = net.real(net.codes_of_image).name, list(SHAPE)
         if by is not None:
             numbers = net.random.uniform(0.5, 2, 3 if by else ()).reshape(by)
             at = net.node("Div", [at, net.constant(numbers, "float32")])
         for how in net.random.choice(SELECTS, net.upto(3)):
             at, sizes = net.selected(str(how), at, sizes)
-        made = net.real(net.quantised(Real(at, tuple(sizes))))
-        onnx.save(net.ended_by([made]), tmp_path / "program.onnx")
-        steps = unplanned(import_model(tmp_path / "program.onnx"), Wanted(1 << 20, "llvm").question).open_program.steps
+        steps = net.planned(Real(at, tuple(sizes)), tmp_path / "program.onnx")
         between = [operand.dtype for step in steps for operand in (*step.sources[:1], step.result)]
         assert between.count("float32") == 2, f"{index}: {between}"
+
+
+@pytest.mark.parametrize("is_in_order", [True, False], ids=["in order", "in another order"])
+@pytest.mark.parametrize("is_used_apart", [True, False], ids=["used apart", ""])
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_parts_of_a_split_side_by_side_are_the_whole(
+    axis: int, is_in_order: bool, is_used_apart: bool, tmp_path: Path
+) -> None:
+    """A concat of all parts in their order reads what was split; a part that is read elsewhere is copied, too."""
+    net = Floats(axis)
+    real = net.real(net.codes_of_image)
+    parts = net.parts(real, axis)
+    pooled = net.node("MaxPool", [real.name], kernel_shape=[1, 1])
+    more = [net.node("Neg", [parts[0].name])] if is_used_apart else []
+    names = [pooled, *(part.name for part in (parts if is_in_order else parts[::-1])), *more]
+    sizes = list(SHAPE)
+    sizes[axis] = 2 * SHAPE[axis] + (parts[0].shape[axis] if more else 0)
+    steps = net.planned(Real(net.node("Concat", names, axis=axis), tuple(sizes)), tmp_path / "program.onnx")
+    copies = [step for step in steps if isinstance(step, Operation) and step.operator == "view"]
+    assert len(copies) == (0 if is_in_order else len(parts)) + (is_in_order and is_used_apart)
 
 
 @pytest.mark.parametrize("operator", ["add", "map", "average_pool", "matmul"])
