@@ -32,6 +32,9 @@ from hexconv.kernel.form import rows_together
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import REMEMBERED
 
+ONCE = 3
+"""The place of what happens once, among the prices of a conv (`Tiles.prices`)."""
+
 MOST_REMEMBERED = 1 << 15
 """The number of figures, and of convs that are not alike, that are kept."""
 

@@ -42,7 +42,7 @@ from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.nest_packets import on_set_up
 from hexconv.analyze.plan_axes import Plans
-from hexconv.analyze.row_axes import NestAxes, Priced, as_parts
+from hexconv.analyze.row_axes import ONCE, NestAxes, Priced, as_parts
 from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.kernel.bands import turns
 from hexconv.kernel.cost import Parts
@@ -264,28 +264,6 @@ def rows_traffic(axes: NestAxes) -> dict[str, Integers]:
     return traffic
 
 
-def rows_exposed(axes: NestAxes, traffic: dict[str, Integers]) -> Integers:
-    """Compute the bytes of the traffic of plans that are copied while nothing computes.
-
-    With double buffering these are, in each thread, the first stripe of the input, filters that are resident or else
-    the first tile of each, and the last tile of the output; beside them, what kernels read and write outside of VTCM.
-    Rings begin anew with each image, and with each channel tile inside of which stripes roll.
-    """
-    resident, last = axes.plans.flags("filters", "resident"), axes.convs[-1]
-    begins = np.where(axes.rows(lambda counts: counts.streams)[..., None], axes.one.extents[-1].batch * axes.again, 1)
-    reads, makes = (
-        np.maximum(axes.made(tensor)[2] // (axes.threads * times), 1) for tensor, times in ((0, begins), (last + 1, 1))
-    )
-    tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
-    exposed = traffic | {"input": ceil_divide(traffic["input"], reads)}
-    exposed["output"] = ceil_divide(traffic["output"], makes * tiles[last])
-    for index in axes.convs:
-        sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index))
-        exposed[filter_name(index + 1)] = np.where(resident, sizes, ceil_divide(sizes, tiles[index]))
-    total, least = sum(traffic.values()), sum(exposed.values())
-    return np.where(axes.plans.flags("buffering", "double"), np.minimum(least, total), total)
-
-
 def _every_cache(axes: NestAxes) -> dict[str, PredictedCache]:
     """Return all caches that some plan has, by name."""
     found = dict[str, PredictedCache]()
@@ -343,20 +321,34 @@ def rows_costs(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, Any]]
 
     Stages are `set up`, `read input`, `conv 1`, `read filter1`, `write output`.
     """
-    is_double = axes.plans.flags("buffering", "double")[..., None]
-    output = axes.of_tiles(lambda tiles: tiles.output_prices(priced))
-    output = np.where(is_double, output[..., 1, :], output[..., 0, :])
-    yield "write output", axes.made(len(axes.convs))[2], output[..., 0]
-    yield "write output", 1, output[..., 1]
+    yield from costs_of_steps(axes, priced)
+    yield "write output", 1, output_prices(axes, priced)[1]
     yield "set up", 1, priced(on_set_up(axes.one))
+    for index in axes.convs:
+        once = axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)[ONCE])
+        yield f"conv {index + 1}", axes.threads, once
+
+
+def costs_of_steps(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what steps do, as in `rows_costs`: all but what a run does once."""
+    yield "write output", axes.made(len(axes.convs))[2], output_prices(axes, priced)[0]
     for index in axes.convs:
         yield f"read filter{index + 1}", axes.stagings(index), axes.filter_copies(index, priced)
     every = [_input_prices(axes, priced)]
     every += [axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)) for index in axes.convs]
     for tensor, taken in enumerate(every):
-        often = (*axes.made(tensor), axes.threads, *(axes.together(tensor - 1) if tensor else ()))
+        often = (*axes.made(tensor), None, *(axes.together(tensor - 1) if tensor else ()))
         for place, times in enumerate(often):
-            yield f"conv {tensor}" if tensor else "read input", times, taken[..., place]
+            if times is not None:
+                yield f"conv {tensor}" if tensor else "read input", times, taken[..., place]
+
+
+def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:
+    """Price a step that copies some of the output, and what copies of all of it take beside: [words, 1, K]."""
+    is_double = axes.plans.flags("buffering", "double")[..., None]
+    single, double = np.moveaxis(axes.of_tiles(lambda tiles: tiles.output_prices(priced)), -2, 0)
+    step, once = np.moveaxis(np.where(is_double, double, single), -1, 0)
+    return step, once
 
 
 def _input_prices(axes: NestAxes, priced: Priced) -> Integers:

@@ -430,12 +430,15 @@ class StripeCounts:
     def together(self, index: int) -> Integers:
         """Count how often rows of a depthwise conv are made in each way (`WAYS_TOGETHER`): [ways, H]."""
         conv, tensor = self.chain.convs[index], index + 1
-        made = np.zeros((len(WAYS_TOGETHER), len(self.heights)), np.int64)
-        for band in self.bands:
-            left = band.logical[tensor]
+
+        def of(band: Steps) -> Integers:
+            made, left = np.zeros((len(WAYS_TOGETHER), len(band.starts)), np.int64), band.logical[tensor]
             for rows in conv.together:
-                made[TILE_ROWS.index(rows)] += band.sums(left // rows)
+                made[TILE_ROWS.index(rows)] = band.sums(left // rows)
                 left = left % rows
+            return made
+
+        made = self._sum(of)
         goes_down = self._goes_down(index)
         made[:, goes_down] = 0
         made[len(TILE_ROWS) :, goes_down] = self.logical_rows[tensor, goes_down], self.making_steps[tensor, goes_down]

@@ -112,7 +112,7 @@ class Cut:
         return max(piece.figures.footprint_bytes for piece in self.pieces)
 
     def time_packets(self, bytes_per_packet: float) -> float:
-        """The time of all pieces in packets, one after the other (`hexconv.search.grid.time_packets`)."""
+        """The time of all pieces in packets, one after the other (`hexconv.analyze.step_times`)."""
         return sum(piece.figures.time_packets(bytes_per_packet) for piece in self.pieces)
 
 

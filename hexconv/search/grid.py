@@ -1,26 +1,32 @@
 """The figures of every plan of a chain: footprint, traffic, MACs and packets."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, replace
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
 from hexconv.analyze.block_grid import BlockAxes, blocks_macs, blocks_traffic, with_kind
 from hexconv.analyze.exact import Integers
-from hexconv.analyze.row_axes import NestAxes
-from hexconv.analyze.row_grid import footprint_bytes, rows_exposed, rows_macs, rows_packets, rows_traffic
+from hexconv.analyze.plan_axes import Plans
+from hexconv.analyze.row_axes import NestAxes, Priced
+from hexconv.analyze.row_grid import footprint_bytes, rows_macs, rows_packets, rows_traffic
 from hexconv.analyze.shared_memory import blocks_footprint
+from hexconv.analyze.step_times import StepTimes, step_times
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.machine import Rates
+from hexconv.search.machine import rates as rates_of
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.vectors import vectors_bytes
 
-FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets", "exposed_bytes")
+FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
 """The columns of a grid."""
+
+Timed = Callable[[float], Integers]
+"""Takes the bytes that copies move in the time of a packet to the time of every plan, in packets of one thread."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +39,10 @@ class Figures:
         traffic_bytes: the bytes copied between memory and caches, those that kernels read and write in caches
             outside of VTCM, and biases, vectors and tables once.
         macs: the multiply-accumulates done, recomputed ones included.
-        latency_packets: the packets of all threads by the model of `hexconv.search.machine`, which are not cycles;
-        exposed_bytes: the part of `traffic_bytes` that is copied while nothing computes: all of it where copies don't
-            overlap compute, else what comes before the first step, and what is left after the last.
+        latency_packets: the packets of all threads by the model of `hexconv.search.machine`, which are not cycles.
+        chain: the chain.
+        times: the times of a call that are known, in packets of one thread, by the bytes that copies move in the time
+            of one.
     """
 
     plan: Plan
@@ -43,26 +50,22 @@ class Figures:
     traffic_bytes: int
     macs: int
     latency_packets: float
-    exposed_bytes: int
+    chain: InitVar[Chain]
+    times: InitVar[Mapping[float, float]]
+
+    def __post_init__(self, chain: Chain, times: Mapping[float, float]) -> None:
+        """Keep what times follow from beside the figures."""
+        vars(self).update(_chain=chain, _times=times)
 
     def time_packets(self, bytes_per_packet: float) -> float:
-        """Return the time of a call in packets, where copies move so many bytes in the time of one (`time_packets`)."""
-        columns = self.latency_packets / self.plan.threads, self.traffic_bytes, self.exposed_bytes
-        return float(time_packets(*columns, bytes_per_packet))
+        """Return the time of a call in packets of one thread: a model (`hexconv.analyze.step_times`)."""
+        known: Mapping[float, float] = vars(self)["_times"]
+        return known.get(bytes_per_packet) or _time_of(vars(self)["_chain"], self.plan, bytes_per_packet)
 
 
-def time_packets(packets: Any, traffic_bytes: Any, exposed_bytes: Any, bytes_per_packet: float) -> Any:
-    """Return the time of a call in packets of one thread: a model that no run here can judge.
-
-    Steps whose copies overlap compute take the longer of both; copies that are exposed add to it.
-
-        time = max(packets, (traffic - exposed) / bytes_per_packet) + exposed / bytes_per_packet
-
-    >>> [float(time_packets(1000, *moved, 8)) for moved in ((4000, 400), (40000, 400), (4000, 4000))]
-    [1050.0, 5000.0, 1500.0]
-    """
-    overlapped, exposed = (traffic_bytes - exposed_bytes) / bytes_per_packet, exposed_bytes / bytes_per_packet
-    return np.maximum(packets, overlapped) + exposed
+@lru_cache(1 << 12)
+def _time_of(chain: Chain, plan: Plan, bytes_per_packet: float) -> float:
+    return float(_grid_of_one(chain, plan, rates_of(plan.arch)).time_packets(bytes_per_packet)[0])
 
 
 @dataclass(frozen=True)
@@ -70,25 +73,33 @@ class Grid:
     """The figures of all plans of a space, [N] each, numbered as the space numbers them.
 
     Attributes:
+        chain: the chain.
         space: the plans.
+        timed: computes the time of every plan.
         footprint_bytes: as in `Figures`.
         traffic_bytes: as in `Figures`.
         macs: as in `Figures`.
         latency_packets: as in `Figures`.
-        exposed_bytes: as in `Figures`.
     """
 
+    chain: Chain
     space: Space
+    timed: Timed
     footprint_bytes: Integers
     traffic_bytes: Integers
     macs: Integers
     latency_packets: Integers
-    exposed_bytes: Integers
 
     def time_packets(self, bytes_per_packet: float) -> Integers:
-        """Return the time of every plan in packets, [N] (`time_packets`); all plans have one number of threads."""
-        packets = self.latency_packets / self.space.words[0].threads
-        return time_packets(packets, self.traffic_bytes, self.exposed_bytes, bytes_per_packet).astype(float)
+        """Return the time of every plan in packets of one thread, [N] (`hexconv.analyze.step_times`)."""
+        if bytes_per_packet not in self._times:
+            self._times[bytes_per_packet] = self.timed(bytes_per_packet)
+        return self._times[bytes_per_packet]
+
+    @cached_property
+    def _times(self) -> dict[float, Integers]:
+        """The times that are known."""
+        return {}
 
     def figures(self, number: int) -> Figures:
         """Return the figures of one plan."""
@@ -98,7 +109,8 @@ class Grid:
             traffic_bytes=int(self.traffic_bytes[number]),
             macs=int(self.macs[number]),
             latency_packets=float(self.latency_packets[number]),
-            exposed_bytes=int(self.exposed_bytes[number]),
+            chain=self.chain,
+            times={speed: float(times[number]) for speed, times in self._times.items()},
         )
 
 
@@ -139,14 +151,20 @@ def _evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         for number, strip in enumerate(space.strips)
     ]
     whole, beside = joined(grids), sum(vectors_bytes(chain).values())
-    return replace(whole, traffic_bytes=whole.traffic_bytes + beside, exposed_bytes=whole.exposed_bytes + beside)
+    return replace(
+        whole, traffic_bytes=whole.traffic_bytes + beside, timed=lambda speed: whole.timed(speed) + beside / speed
+    )
 
 
 def figures_of(chain: Chain, plan: Plan, rates: Rates) -> Figures:
     """Compute the figures of one plan."""
+    return _grid_of_one(chain, plan, rates).figures(0)
+
+
+def _grid_of_one(chain: Chain, plan: Plan, rates: Rates) -> Grid:
     words = replace(plan, k_split=1, h_split=1, rows=None)
     h_splits, rows = ([], (plan.rows,)) if plan.rows else ([plan.h_split], ())
-    return evaluate(chain, Space((words,), np.array(h_splits, int), np.array([plan.k_split]), rows), rates).figures(0)
+    return evaluate(chain, Space((words,), np.array(h_splits, int), np.array([plan.k_split]), rows), rates)
 
 
 def joined(grids: Sequence[Grid]) -> Grid:
@@ -155,7 +173,11 @@ def joined(grids: Sequence[Grid]) -> Grid:
         return grids[0]
     strips = tuple(strip for grid in grids for strip in grid.space.strips)
     columns = (np.concatenate([getattr(grid, name) for grid in grids]) for name in FIGURES)
-    return Grid(replace(grids[0].space, strips=strips), *columns)
+
+    def timed(speed: float) -> Integers:
+        return np.concatenate([grid.time_packets(speed) for grid in grids])
+
+    return Grid(grids[0].chain, replace(grids[0].space, strips=strips), timed, *columns)
 
 
 def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -168,11 +190,15 @@ def _joined(space: Space, parts: list[Grid]) -> Grid:
     """Join the grids of the ranges of h_split to the grid of the whole space."""
     if len(parts) == 1:
         return parts[0]
-    columns = (
-        np.concatenate([getattr(part, name).reshape(part.space.shape) for part in parts], axis=1).ravel()
-        for name in FIGURES
-    )
-    return Grid(space, *columns)
+
+    def together(columns: Sequence[Integers]) -> Integers:
+        shaped = [column.reshape(part.space.shape) for column, part in zip(columns, parts, strict=True)]
+        return np.concatenate(shaped, axis=1).ravel()
+
+    def timed(speed: float) -> Integers:
+        return together([part.time_packets(speed) for part in parts])
+
+    return Grid(parts[0].chain, space, timed, *(together([getattr(part, name) for part in parts]) for name in FIGURES))
 
 
 def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -186,10 +212,29 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 def _of_rows(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute figures of all plans of a nest of rows at once."""
     axes = NestAxes(chain, space.plans)
-    traffic, packets = rows_traffic(axes), rows_packets(axes, rates.nest.packets)
-    work = sum(traffic.values()), sum(rows_macs(axes).values())
-    figures = (footprint_bytes(axes, GRANULE_BYTES), *work, packets, rows_exposed(axes, traffic))
-    return Grid(space, *(np.broadcast_to(each, space.shape).ravel() for each in figures))
+    packets, priced = rows_packets(axes, rates.nest.packets), rates.nest.packets
+    traffic, macs = sum(rows_traffic(axes).values()), sum(rows_macs(axes).values())
+    figures = (footprint_bytes(axes, GRANULE_BYTES), traffic, macs, packets)
+    figures = [np.broadcast_to(each, space.shape) for each in figures]
+    timed = _by_steps(chain, space.plans, figures[3], figures[1], priced)
+    return Grid(chain, space, timed, *(each.ravel() for each in figures))
+
+
+def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, priced: Priced) -> Timed:
+    """Return what times all plans of a nest of rows; their steps are computed when they are first asked for."""
+
+    @cache
+    def steps() -> Sequence[tuple[Sequence[int], StepTimes]]:
+        axes = NestAxes(chain, plans)
+        return [step_times(axes, packets, traffic, way, priced) for way in plans.ways]
+
+    def timed(speed: float) -> Integers:
+        found = np.empty(plans.shape)
+        for which, times in steps():
+            found[which] = times.time_packets(speed)
+        return found.ravel()
+
+    return timed
 
 
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -203,5 +248,9 @@ def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
     figures = (footprint, traffic, macs, overlaps)
     footprint, traffic, macs, overlaps = (np.broadcast_to(each, space.shape).ravel() for each in figures)
     packets = rates.plain(chain.dtype).packets(macs, traffic, overlaps)
-    exposed = np.where(overlaps, 0, traffic)  # the larger of both is in the packets already
-    return Grid(space, footprint, traffic, macs, packets, exposed)
+
+    def timed(speed: float) -> Integers:
+        """Add copies where they don't overlap; elsewhere the larger of both is in the packets already."""
+        return np.where(overlaps, np.maximum(packets, traffic / speed), packets + traffic / speed).astype(float)
+
+    return Grid(chain, space, timed, footprint, traffic, macs, packets)

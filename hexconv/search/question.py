@@ -2,7 +2,7 @@
 
 | objective | first | among equals | then |
 |---|---|---|---|
-| time | packets of a thread and its copies (`hexconv.search.grid.time_packets`) | bytes copied | footprint |
+| time | packets of a thread and its copies (`hexconv.analyze.step_times`) | bytes copied | footprint |
 | traffic | bytes copied | packets of the model | footprint |
 | latency | packets of the model | bytes copied | footprint |
 | footprint | bytes of VTCM | bytes copied | packets of the model |
