@@ -15,8 +15,9 @@ nest overlaps them (`hexconv.lower.overlap`):
 Exposed is what no step has: what comes before and behind, the input of a ring that isn't read ahead, what kernels read
 and write in caches outside of VTCM, vectors and tables, and the packets that a run takes once. Stripes are repeated
 for each tile of the last conv's channels where stripes stand inside of tiles, and for each image and strip; only the
-first of these passes has no step before it, and only the last no next one. Threads share the memory evenly, and the
-slowest one counts.
+first of these passes has no step before it, and only the last no next one. Where stripes roll inside of a tile, the
+next tile of the filter is read meanwhile, while any of them is made. Threads share the memory evenly, and the slowest
+one counts.
 
 Steps that follow each other and take the same are a run. Most stripes of a height are one, so the grid of all plans has
 few runs: the first and the last stripes of a height, and one run between them.
@@ -187,7 +188,20 @@ class StepAxes(NestAxes):
     @cached_property
     def _stagings(self) -> Integers:
         staged = self._all_repeated(self.times(lambda counts: counts.stagings))
+        staged[-1] = np.where(self._stages_ahead, self._share / self.again, staged[-1])
         return np.where(self.plans.flags("filters", "resident"), 0, staged)
+
+    @property
+    def _stages_ahead(self) -> Integers:
+        """Whether a pass over rolling stripes reads the last conv's tile of the next one, [words, R, 1]."""
+        return self.plans.rolls_in_tiles & self.runs.streams[None, :, None]
+
+    @property
+    def _share(self) -> Integers:
+        """The share of each run in what a thread makes of the output in a pass, [1, R, 1]."""
+        rows, begins = self.runs.stored_rows[-1], self.runs.begins
+        every = np.repeat(np.add.reduceat(rows, begins), np.diff(begins, append=len(rows)))
+        return (rows / every)[None, :, None]
 
     @property
     def passes(self) -> Integers:
@@ -207,8 +221,10 @@ class StepAxes(NestAxes):
         for index in self.convs:
             size, tiles = (self.of_tiles(of) for of in (lambda each: each.filter_bytes(index), self._tiles_of(index)))  # noqa: B023
             usual = usual + self.stagings(index) * size
-            per_tile = self.plans.flags("filters", "per_tile")
-            behind = behind + per_tile * (runs.ends[index + 1] > 0)[None, :, None] * (size / tiles)
+            first_tile = (runs.ends[index + 1] > 0)[None, :, None] * (size / tiles)
+            if index == last:
+                first_tile = np.where(self._stages_ahead, self._share * (size / self.again), first_tile)
+            behind = behind + self.plans.flags("filters", "per_tile") * first_tile
         tiles = self.of_tiles(self._tiles_of(last))
         rows = self.counts[self.plans.ways[0]].stored_rows[-1][None, :, None]
         of_row = self.tiles[0].output_bytes / (self.one.extents[-1].batch * self._all_rows)

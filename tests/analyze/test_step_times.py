@@ -36,6 +36,7 @@ class Followed:
         self.is_double, self.is_resident = self.plan.buffering == "double", self.plan.filters == "resident"
         self.streams, self.ahead = bool(counts.streams[0]), bool(counts.ahead[0] > 0)
         self.order = [step for _ in range(self.batch * self.again) for step in range(int(band.counts[0]))]
+        self.stages_ahead = self.plan.rolls_in_tiles and self.streams
         self.hidden, self.bytes = defaultdict[int, float](float), 0.0
 
     def rows(self, tensor: int, step: int) -> tuple[int, int]:
@@ -55,8 +56,8 @@ class Followed:
             total += share * (prices[0] * logical + prices[1] * blank + prices[2] * steps)
             if tensor:
                 total += share * sum(map(float.__mul__, map(float, prices[4:]), self.together(index, logical)))
-                if self.stages(tensor, step) and not self.is_resident:
-                    total += share * self.tiles.filter_prices(index, PRICED)[way]
+                if not self.is_resident:
+                    total += share * self.staged(tensor, step) * self.tiles.filter_prices(index, PRICED)[way]
         of_step, once = self.tiles.output_prices(PRICED)[self.is_double]
         logical, blank = self.rows(self.last, step)
         total += of_step * (logical + blank > 0 if self.streams else True) / self.again
@@ -70,6 +71,12 @@ class Followed:
         for rows in conv.together:
             found[TILE_ROWS.index(rows)], left = float(left // rows), left % rows
         return found
+
+    def staged(self, tensor: int, step: int) -> float:
+        """How much of the filter of a tensor's conv a step stages; a share, while stripes roll in a tile."""
+        if tensor == self.last and self.stages_ahead:
+            return sum(self.rows(tensor, step)) / int(self.band.rows[tensor].sum())
+        return float(self.stages(tensor, step))
 
     def stages(self, tensor: int, step: int) -> bool:
         """Whether a step stages the filter of the conv that makes a tensor."""
@@ -93,6 +100,11 @@ class Followed:
     def follow_filter(self, index: int) -> None:
         """A tile of a filter is read while the tile before it is used; the first one before all steps."""
         tiles = self.tiles.channel_tiles(index)
+        if index + 1 == self.last and self.stages_ahead and not self.is_resident:
+            for place in range(len(self.order) - int(self.band.counts[0])):
+                size = self.tiles.filter_bytes(index) / self.again
+                self.hide(place, size * self.staged(self.last, self.order[place]))
+            return
         used = [place for place, step in enumerate(self.order) if self.stages(index + 1, step)]
         trips = 1 if index + 1 == self.last and self.again > 1 else tiles
         uses = [place for place in used for _ in range(trips)]
