@@ -204,6 +204,13 @@ def _of_product(step: Operation) -> float:
     return 0.4 if step.sources[0].dtype in EIGHT_BITS and step.told(Filters).dtype == "int8" else 22.0
 
 
+def _multiplied(step: Operation) -> float:
+    """Two products of a vector a packet, and what makes codes of 128 sums of a pixel; of few outputs, of 32 pixels."""
+    pixels = prod(step.sources[0].extents[:3])
+    outputs = prod(step.told(Filters).shape[:3])
+    return _products(step) / 200 + pixels * (22 if outputs <= 8 else 100 * _vectors(outputs))
+
+
 def _unknown(step: Operation) -> float:
     return 30.0 * max(_results(step), _read(step))
 
@@ -216,6 +223,8 @@ IN_VECTORS: Mapping[str, Model] = {
     "global_average_pool": lambda step: 3.5 * _vectors(_read(step)) + 19 * step.result.extents[3],
     "convert": _converted,
     "concat": lambda step: 25 * _vectors(_results(step)),
+    "matmul": _multiplied,
+    "conv_transpose": _multiplied,
     "softmax": lambda step: 180 * _vectors(_results(step)),
 }
 """Packets of operators in HVX."""

@@ -549,8 +549,8 @@ def _products(step: Operation, constants: Constants) -> bytes | None:
     ends = np.array([-1, 1], np.float32) * np.float32(result.scale) * SOFTEST
     least, most = _numbers(stored_as(ends, to), result)
     whole, words = -(-outputs // OUTPUTS_AT_ONCE) * OUTPUTS_AT_ONCE, -(-inputs // 4)
-    laid = np.zeros((whole, words * 4), np.int8)
-    laid[:outputs, :inputs] = weights
+    laid = np.full((whole, words * 4), 128, np.uint8)
+    laid[:outputs, :inputs] = weights + 128
     laid = laid.reshape(whole // BLOCK, BLOCK, words, 4).transpose(0, 2, 1, 3)
     numbers = np.zeros((4, whole), np.int32)
     numbers[:, :outputs] = bias, limits, shifts, multipliers

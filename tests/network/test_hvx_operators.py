@@ -95,9 +95,13 @@ def of_halves(draw: Draw) -> Drawn:
 
 def products(draw: Draw) -> Drawn:
     """A matrix product, or a transposed conv whose windows lie side by side."""
-    inputs, outputs, is_matrix = draw.below(300), draw.below(200), draw.chance(0.5)
+    inputs, outputs, is_matrix = draw.below(300), draw.below(200 if draw.chance(0.7) else 8), draw.chance(0.5)
     window = (1, 1) if is_matrix else (int(draw.random.integers(1, 4)), int(draw.random.integers(1, 4)))
-    extents = (draw.below(5), 1, 1, inputs) if is_matrix else (draw.below(2), draw.below(7), draw.below(9), inputs)
+    extents = (
+        (draw.below(5), 1, 1, inputs)
+        if is_matrix
+        else (draw.below(2), draw.below(7), draw.below(9 if draw.chance(0.7) else 70), inputs)
+    )
     one = draw.operand("one", extents)
     made = draw.operand("result", (extents[0], extents[1] * window[0], extents[2] * window[1], outputs))
     scales = np.exp(draw.random.uniform(-9, -4, outputs if draw.chance(0.5) else 1)).astype(np.float32)

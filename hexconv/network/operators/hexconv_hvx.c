@@ -5,6 +5,7 @@
  * written over by the next one; the last ones of a part are written in part.
  */
 #include "hexconv_moves.h"
+#include "hexconv_products.h"
 #include "hexconv_softmax.h"
 
 #include <float.h>
@@ -744,126 +745,6 @@ static int convert(void *user, Tensor source, Tensor result) {
         return in_parts(user, quantise_part, &work, vectors_of(bytes_of(result)), FEW);
     }
     return hexconv_plain_operators().convert(NULL, source, result);
-}
-
-/* Products of pixels with weights: a matrix product, or a transposed conv whose windows lie side by side. A pixel's outputs are
- * `runs` runs of the result, a row of it apart. A unit is `group` pixels of a row. */
-struct multiplied {
-    Tensor source, result;
-    const struct hexconv_filters *filters;
-    const struct hexconv_products *form;
-    size_t pixels, wide, outputs, runs; /* pixels of a row, and outputs without padding */
-};
-
-enum { PIXELS = 4, BLOCKS = 4, CLOSE = 56, MOST_OUTPUTS = 4096, MOST_WORDS = 2048 };
-
-struct finish {
-    const V *bias, *limit, *shift, *multiplier, *weights;
-    V offset, least, most, sign;
-};
-
-ALWAYS V fixed_sum(const struct finish *by, size_t block, V sum, V *apart) {
-    const V held = Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(sum, Q6_Vw_vsub_VwVw(Q6_V_vzero(), by->limit[block])), by->limit[block]);
-    const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwVw(held, by->shift[block]), by->multiplier[block]), by->offset);
-    *apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(CLOSE)), Q6_V_vsplat_R((1 << POINT) - 1));
-    return Q6_Vw_vasr_VwR(steps, POINT - 15);
-}
-
-/* Compute those of a vector of codes again that lie near the middle between two. */
-static __attribute__((noinline)) void round_again(const struct multiplied *work, size_t first, const int32_t *sums, const int32_t *apart, uint8_t *codes) {
-    const struct hexconv_filters *const filters = work->filters;
-    const struct written to = written_to(work->result);
-    for (size_t i = 0; i < VECTOR && first + i < work->outputs; i++) {
-        if (apart[i] >= 2 * CLOSE) continue;
-        const size_t output = (first + i) % (size_t)filters->outputs;
-        const float scale = work->source->scale * filters->scales[filters->scale_count == 1 ? 0 : output], real = (float)sums[i] * scale;
-        codes[i] = code_of(&to.result, real, to.reciprocal);
-    }
-}
-
-/* Codes of four blocks of outputs of some pixels. */
-ALWAYS void multiply_blocks(const struct multiplied *work, const struct finish *by, const uint8_t *const *pixels, size_t count, size_t block, uint8_t *const *codes) {
-    const size_t words = (size_t)work->form->words;
-    const uint32_t flip = (uint32_t)work->form->flip * 0x01010101u;
-    V sums[PIXELS][BLOCKS];
-    const V *weights[BLOCKS];
-    for (size_t b = 0; b < BLOCKS; b++) {
-        weights[b] = by->weights + (block + b) * words;
-        for (size_t p = 0; p < count; p++) sums[p][b] = by->bias[block + b];
-    }
-    for (size_t w = 0; w < words; w++) {
-        V word[PIXELS];
-        for (size_t p = 0; p < count; p++) word[p] = Q6_V_vsplat_R((int)(((const uint32_t *)(const void *)pixels[p])[w] ^ flip));
-        for (size_t b = 0; b < BLOCKS; b++) {
-            const V weight = weights[b][w];
-            for (size_t p = 0; p < count; p++) sums[p][b] = Q6_Vw_vrmpyacc_VwVubVb(sums[p][b], word[p], weight);
-        }
-    }
-    for (size_t p = 0; p < count; p++) {
-        V apart[BLOCKS], fixed[BLOCKS], nearest;
-        for (size_t b = 0; b < BLOCKS; b++) fixed[b] = fixed_sum(by, block + b, sums[p][b], &apart[b]);
-        nearest = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart[0], apart[1]), Q6_Vw_vmin_VwVw(apart[2], apart[3]));
-        const V lower = Q6_Vh_vasr_VwVwR_sat(fixed[2], fixed[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(fixed[3], fixed[1], 15);
-        const V found = Q6_Vb_vdeal_Vb(Q6_Vub_vpack_VhVh_sat(upper, lower));
-        uint8_t *const to = codes[p] + block * HEXCONV_BLOCK;
-        put(to, Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(found, by->least), by->most), by->sign));
-        if (is_any_below(nearest, 2 * CLOSE)) round_again(work, block * HEXCONV_BLOCK, (const int32_t *)sums[p], (const int32_t *)apart, to);
-    }
-}
-
-static void multiply_part(const void *given, size_t first, size_t end) {
-    const struct multiplied *const work = given;
-    const struct hexconv_products *const form = work->form;
-    const size_t outputs = (size_t)form->outputs, inputs = (size_t)work->source->c, words = (size_t)form->words, run = work->outputs / work->runs;
-    const V *const numbers = (const V *)(const void *)form->numbers;
-    const size_t each = outputs / HEXCONV_BLOCK;
-    const struct finish by = {numbers, numbers + each, numbers + 2 * each, numbers + 3 * each, numbers + 4 * each,
-                              Q6_V_vsplat_R(form->offset), bytes(form->least), bytes(form->most), bytes(form->sign)};
-    const struct span results = span_of(work->result);
-    uint8_t made[PIXELS][MOST_OUTPUTS] __attribute__((aligned(128)));
-    uint32_t padded[PIXELS][MOST_WORDS];
-    const size_t pitch = run * work->wide;
-    for (size_t unit = first; unit < end; unit++) {
-        const size_t groups = (work->wide + PIXELS - 1) / PIXELS, row = unit / groups, x = unit % groups * PIXELS;
-        const size_t now = least_of(PIXELS, work->wide - x);
-        const uint8_t *pixels[PIXELS];
-        uint8_t *codes[PIXELS];
-        for (size_t p = 0; p < PIXELS; p++) {
-            const uint8_t *const from = (const uint8_t *)work->source->data + (row * work->wide + x + least_of(p, now - 1)) * inputs;
-            pixels[p] = from, codes[p] = made[p];
-            if (inputs % 4 == 0 && (uintptr_t)from % 4 == 0) continue;
-            uint8_t *const copy = (uint8_t *)padded[p];
-            for (size_t i = 0; i < 4 * words; i++) copy[i] = i < inputs ? from[i] : 0;
-            pixels[p] = copy;
-        }
-        for (size_t block = 0; block < each; block += BLOCKS)
-            if (now == 1) multiply_blocks(work, &by, pixels, 1, block, codes);
-            else multiply_blocks(work, &by, pixels, PIXELS, block, codes);
-        for (size_t i = 0; i < work->runs; i++) {
-            uint8_t *const to = results.begin + (row * work->runs + i) * pitch, *const stop = to + pitch;
-            for (size_t p = 0; p < now; p++) {
-                const struct span of = {made[p], made[p] + MOST_OUTPUTS};
-                const uint8_t *const end_of_part = x + now < work->wide ? to + (x + now) * run : stop;
-                put_piece(of, made[p] + i * run, to + (x + p) * run, run, NULL, 1, end_of_part);
-            }
-        }
-    }
-}
-
-static int multiply_all(void *user, Tensor source, const struct hexconv_filters *filters, size_t pixels, size_t wide, size_t outputs, size_t runs, Tensor result) {
-    const struct multiplied work = {source, result, filters, result->integers, pixels, wide, outputs, runs};
-    return in_parts(user, multiply_part, &work, pixels / wide * ((wide + PIXELS - 1) / PIXELS), 1);
-}
-
-static int matmul(void *user, Tensor source, const struct hexconv_filters *filters, Tensor result) {
-    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return hexconv_plain_operators().matmul(NULL, source, filters, result);
-    return multiply_all(user, source, filters, (size_t)result->n, (size_t)result->n, (size_t)result->c, 1, result);
-}
-
-static int conv_transpose(void *user, Tensor source, const struct hexconv_filters *filters, const struct hexconv_window *window, Tensor result) {
-    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return hexconv_plain_operators().conv_transpose(NULL, source, filters, window, result);
-    const size_t pixels = (size_t)source->n * (size_t)source->h * (size_t)source->w;
-    return multiply_all(user, source, filters, pixels, (size_t)source->w, (size_t)(window->rows * window->columns * result->c), (size_t)window->rows, result);
 }
 
 struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *workers) {

@@ -84,11 +84,11 @@ struct hexconv_numbers {
 
 enum { HEXCONV_BLOCK = 32 }; /* outputs whose sums fill a vector */
 
-/* Products of codes, four at a time, with weights of int8. A sum begins with `bias`, is held within `limit`, shifted left by `shift`, and
+/* Products of codes, four at a time, with weights of int8, to which 128 is added. A sum begins with `bias`, is held within `limit`, shifted left by `shift`, and
  * times `multiplier` has 31 + 20 bits behind the point. `outputs` are rounded up to four blocks, inputs to four. */
 struct hexconv_products {
     int32_t form, outputs, words, flip, offset, sign, least, most, padding[24];
-    int32_t numbers[]; /* bias, limit, shift, multiplier: each for all outputs; then int8 weights [block][word][output of a block][4] */
+    int32_t numbers[]; /* bias, limit, shift, multiplier: each for all outputs; then weights [block][word][output of a block][4] */
 };
 
 /* A sum of codes becomes code k, a number from 0 on, if thresholds[k] <= sum < thresholds[k + 1]; about (sum * multiplier + constant) >> shift. */
