@@ -5,7 +5,7 @@ Tables take 80 columns, or the terminal's if it has more, where whole words fit;
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
@@ -22,9 +22,28 @@ LINE = 80
 WIDER_THAN_ANY_TABLE = 1000
 
 
-def print_json(value: Any) -> None:
-    """Write JSON, in which dataclasses are objects, and nothing else to standard output."""
-    print(json.dumps(value, indent=2, default=asdict))
+VERSION = 1
+"""Of the keys of all rows: it rises when a key goes, or changes what it says."""
+
+
+def print_json(rows: Any) -> None:
+    """Write a row of JSON, or a list of rows, each with its version, and nothing else to standard output."""
+    many = isinstance(rows, (list, tuple))
+    found = [row if isinstance(row, dict) else _values(row) for row in (rows if many else [rows])]
+    told = [{"version": VERSION, **row} for row in found]
+    print(json.dumps(told if many else told[0], indent=2, default=_values))
+
+
+def _values(row: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, and those that it computes, by name."""
+    return _adapter(type(row)).dump_python(row, mode="json")
+
+
+@lru_cache
+def _adapter(kind: type) -> Any:
+    from pydantic import TypeAdapter  # imported here, so that `hexconv layout` doesn't wait for it
+
+    return TypeAdapter(kind)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -159,8 +159,7 @@ def _told(
     written = _write(network, batch, model, options.output) if options.output else []
     checks = _checks(network, options.seconds) if options.verified else []
     if json:
-        rows = [{**asdict(check), "holds": check.holds} for check in checks]
-        told = {"verified": rows, "files": [str(path) for path in written]}
+        told = {"verified": checks, "files": [str(path) for path in written]}
         print_json({**report.network_row(network, cost), **told})
     else:
         _print(network, checks, written, options)

@@ -1,12 +1,16 @@
 """`hexconv doctor`: what this machine can run, and what is missing for the rest."""
 
-from dataclasses import asdict
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from hexconv.cli.answers import print_json, show
 from hexconv.cli.progress import waiting
-from hexconv.run.machine_parts import Part, complete, examine
+
+if TYPE_CHECKING:
+    from hexconv.run.machine_parts import Part
 
 
 def doctor(*, wide: bool = False, json: bool = False) -> int:
@@ -19,10 +23,12 @@ def doctor(*, wide: bool = False, json: bool = False) -> int:
     Returns:
         0 when everything needed is there, else 1.
     """
+    from hexconv.run.machine_parts import complete, examine  # here, so that `--help` doesn't wait for pydantic
+
     with waiting("looking"):
         parts = examine()
     if json:
-        print_json([{**asdict(part), "present": part.present} for part in parts])
+        print_json(parts)
     else:
         show(_table(parts), wide, ("serves",))
         for part in parts:

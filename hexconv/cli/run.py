@@ -192,8 +192,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
     from hexconv.run.measure import runner_of
     from hexconv.run.profile import profile
 
-    kernels = [asdict(choice) for choice in case.kernels]
-    refused: Row = {"case": case.name, "target": asked.target, "passed": False, "kernels": kernels}
+    refused: Row = {"case": case.name, "target": asked.target, "passed": False, "kernels": case.kernels}
     rows: list[Row] = []
     with batch.telling(case.name, lambda reason: rows.append({**refused, "error": reason})):
         tensors = given(case.chain, *asked.sources.files(path))
@@ -254,7 +253,7 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 def _kernel_word(row: Row) -> str:
     """Return the kernel that computed a case; where its convs had several, all of them."""
-    return ", ".join(dict.fromkeys(choice["used"] for choice in row["kernels"]))
+    return ", ".join(dict.fromkeys(choice.used for choice in row["kernels"]))
 
 
 def _cell(value: object) -> str:

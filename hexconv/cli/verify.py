@@ -69,7 +69,7 @@ def verify(
     with starting():
         from hexconv.cli.answers import print_json, show
         from hexconv.cli.wanted_model import Code, ModelOptions
-        from hexconv.report import network_verdict_lines, network_verdict_row, network_verdict_table
+        from hexconv.report import network_verdict_lines, network_verdict_table
         from hexconv.verify import EXIT_CODES, Asked, verify_network
         from hexconv.verify.input_files import Pixels, numbers_of
 
@@ -89,7 +89,7 @@ def verify(
 
         verdict = verify_network(model, Asked(wanted, seconds, workers, inputs, pixels), done)
     if json:
-        print_json(network_verdict_row(verdict))
+        print_json(verdict)
         return EXIT_CODES[verdict.answer]
     if verdict.chains:
         show(network_verdict_table(verdict), wide, SPARE)

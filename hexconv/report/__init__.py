@@ -29,7 +29,7 @@ from hexconv.report.check_tables import (
     work_table,
 )
 from hexconv.report.network_table import call_lines, network_lines, network_table
-from hexconv.report.network_verdict import network_verdict_lines, network_verdict_row, network_verdict_table
+from hexconv.report.network_verdict import network_verdict_lines, network_verdict_table
 from hexconv.report.perfetto import perfetto_json
 from hexconv.report.plots.cost_plots import write_front_plot
 
@@ -51,7 +51,6 @@ __all__ = [
     "network_row",
     "network_table",
     "network_verdict_lines",
-    "network_verdict_row",
     "network_verdict_table",
     "outside_lines",
     "perfetto_json",

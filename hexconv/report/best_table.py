@@ -1,7 +1,6 @@
 """Tables and JSON of what a search found: best plan, account of the others, front, cuts, race, proof."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,23 @@ from rich.table import Table
 
 from hexconv.network.call_costs import CallCost
 from hexconv.report.check_tables import headed
+from hexconv.report.rows import (
+    AnswerRow,
+    CutRow,
+    CutsRow,
+    ModelTotal,
+    NetworkRow,
+    PieceRow,
+    RaceRow,
+    SpeedRow,
+    TooLarge,
+)
 from hexconv.report.words import plan_effects, plan_name
 from hexconv.search.cuts import Cut, Cuts
 from hexconv.search.found import PASSED_OVER, Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
-from hexconv.search.planned_chains import CUT, DEFAULT, Answer, Lap, PlannedNetwork, Race
+from hexconv.search.planned_chains import CUT, DEFAULT, Answer, Lap, OtherSpeed, PlannedNetwork, Race
 from hexconv.search.proof import Verified
 from hexconv.search.question import IN_VTCM, SLACK, Objective, Question, value
 from hexconv.search.space import Scope
@@ -272,78 +282,75 @@ def _saved(before: int | None, cut: Cut | None) -> str:
     return "" if before is None or after is None else str(before - after)
 
 
-Row = dict[str, Any]
-
-
-def network_row(network: PlannedNetwork, cost: CallCost | None = None) -> Row:
+def network_row(network: PlannedNetwork, cost: CallCost | None = None) -> NetworkRow:
     """Return the JSON of a planned network: all its chains, their sum, and of a model what a whole call costs."""
     return {
         "chains": [answer_row(answer, network) for answer in network.planned],
-        "refused": [asdict(chain) for chain in network.refused],
-        "not_taken": [asdict(conv) for conv in network.not_taken],
-        "total": {**asdict(network.total), **(asdict(cost) if cost else {})},
+        "refused": network.refused,
+        "not_taken": network.not_taken,
+        "total": ModelTotal(**vars(network.total), **vars(cost)) if cost else network.total,
     }
 
 
-def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
+def answer_row(answer: Answer, network: PlannedNetwork) -> AnswerRow:
     """Return the JSON of one planned chain."""
-    cuts, end = answer.cuts, network.end_of(answer.name)
+    found, question = answer.found, answer.question
     return {
         "case": answer.name,
-        "vtcm_bytes": answer.question.vtcm_bytes,
-        "objective": answer.question.objective,
-        "bytes_per_packet": answer.question.beta,
-        "kernels": [asdict(choice) for choice in answer.kernels],
-        "fits": answer.found.best is not None,
-        **_found(answer.found),
-        "caches": answer.question.caches,
-        "all_in_vtcm": _row(answer.all_in_vtcm),
-        "unplanned": _row(answer.unplanned),
-        "other_speeds": [
-            {
-                "bytes_per_packet": other.bytes_per_packet,
-                "answer_packets": other.answer_packets,
-                "least_packets": other.least_packets,
-                "best": _cut(other.best, answer.question),
-            }
-            for other in answer.other_speeds
-        ],
+        "vtcm_bytes": question.vtcm_bytes,
+        "objective": question.objective,
+        "bytes_per_packet": question.beta,
+        "kernels": answer.kernels,
+        "fits": found.best is not None,
+        "best": found.best,
+        "runner_up": found.runner_up,
+        "smallest": found.smallest,
+        "front": found.front,
+        "proof": found.proof,
+        "caches": question.caches,
+        "all_in_vtcm": answer.all_in_vtcm,
+        "unplanned": answer.unplanned,
+        "other_speeds": [_speed(other, question) for other in answer.other_speeds],
         "toml": answer.fused.case.to_toml() if answer.fused else None,
         "race": _race(answer.race) if answer.race else None,
-        "shortfall": _row(answer.shortfall),
-        "cuts": {
-            "best": _cut(cuts.best, answer.question),
-            "separate": _cut(cuts.separate, answer.question),
-            "fused": _cut(cuts.fused, answer.question),
-            "quick": [_cut(cut, answer.question) for cut in cuts.quick],
-            "joints": [asdict(joint) for joint in cuts.joints],
-            "too_large": [{"conv": conv, **asdict(least)} for conv, least in cuts.too_large],
-            "margin": _row(cuts.margin),
-            "pieces_searched": cuts.pieces_searched,
-            "plans": cuts.plans,
-            "saved_bytes": answer.saved_bytes,
-        },
-        "ended_by": _row(end),
+        "shortfall": answer.shortfall,
+        "cuts": _cuts(answer),
+        "ended_by": network.end_of(answer.name),
     }
 
 
-def _found(found: Found) -> Row:
-    """Return the JSON of the search over plans that fuse the whole chain."""
+def _speed(other: OtherSpeed, question: Question) -> SpeedRow:
     return {
-        "best": _row(found.best),
-        "runner_up": _row(found.runner_up),
-        "smallest": asdict(found.smallest),
-        "front": [asdict(figures) for figures in found.front],
-        "proof": {**asdict(found.proof), "plans_per_second": found.proof.plans_per_second},
+        "bytes_per_packet": other.bytes_per_packet,
+        "answer_packets": other.answer_packets,
+        "least_packets": other.least_packets,
+        "best": _cut(other.best, question),
     }
 
 
-def _race(race: Race) -> list[Row]:
+def _cuts(answer: Answer) -> CutsRow:
+    """Return the JSON of the cuts of a chain."""
+    cuts, question = answer.cuts, answer.question
+    return {
+        "best": _cut(cuts.best, question),
+        "separate": _cut(cuts.separate, question),
+        "fused": _cut(cuts.fused, question),
+        "quick": [row for cut in cuts.quick if (row := _cut(cut, question))],
+        "joints": list(cuts.joints),
+        "too_large": [TooLarge(**vars(least), conv=conv) for conv, least in cuts.too_large],
+        "margin": cuts.margin,
+        "pieces_searched": cuts.pieces_searched,
+        "plans": cuts.plans,
+        "saved_bytes": answer.saved_bytes,
+    }
+
+
+def _race(race: Race) -> list[RaceRow]:
     """Return the JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
     return [
         {
             "contender": lap.contender.kind,
-            "plans": [asdict(case.plan) for case in lap.contender.cases],
+            "plans": [case.plan for case in lap.contender.cases],
             "packets": lap.packets,
             "model_packets": lap.contender.model_packets,
             "said": lap.said,
@@ -352,21 +359,20 @@ def _race(race: Race) -> list[Row]:
     ]
 
 
-def _row(found: Any) -> Row | None:
-    """Return the JSON of a dataclass, such as a plan's figures; None without one."""
-    return asdict(found) if found else None
-
-
-def _cut(cut: Cut | None, question: Question) -> Row | None:
+def _cut(cut: Cut | None, question: Question) -> CutRow | None:
     """Return the JSON of a chain that is cut into pieces; None without a cut."""
     if cut is None:
         return None
-    names = ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")
-    together = {name: getattr(cut, name) for name in names} | {"time_packets": cut.time_packets(question.beta)}
-    pieces = [
-        {"name": piece.name, "first": piece.first, "last": piece.last, **asdict(piece.figures)} for piece in cut.pieces
-    ]
-    return {**together, "pieces": pieces}
+    return {
+        "traffic_bytes": cut.traffic_bytes,
+        "macs": cut.macs,
+        "latency_packets": cut.latency_packets,
+        "footprint_bytes": cut.footprint_bytes,
+        "time_packets": cut.time_packets(question.beta),
+        "pieces": [
+            PieceRow(**vars(piece.figures), name=piece.name, first=piece.first, last=piece.last) for piece in cut.pieces
+        ],
+    }
 
 
 NAMES = {DEFAULT: "default", CUT: "best cut"}

@@ -9,10 +9,13 @@ from rich.table import Table
 
 from hexconv.analyze import ConvForm, Usage, WorkUsage, conv_forms, needed_macs
 from hexconv.checked import Checked
+from hexconv.report.described import attributes
+from hexconv.report.rows import CacheRow, RunRow
+from hexconv.run.check import Check
 from hexconv.run.copy_engine import CopyCounts
 from hexconv.run.measure import Run
 from hexconv.run.simulator.slots import Threads
-from hexconv.spec import Case, KernelChoice
+from hexconv.spec import Case
 from hexconv.spec.kernel_choice import kernel_columns
 
 
@@ -28,6 +31,12 @@ def cell(value: object) -> str:
     """Write a value as a cell, which is empty if there is none."""
     return "" if value is None else str(value)
 
+
+KERNEL_COLUMNS = {
+    "kernel_asked": "the kernel that the plan names; `none` if it names none",
+    "kernel_used": "the kernel that each conv got; one word if all convs got the same",
+    "kernel_why": "why each conv got its kernel",
+}
 
 COLUMNS = {
     "case": "the name of the case",
@@ -56,9 +65,7 @@ COLUMNS = {
     "copies_in_flight": "the most copies of each tensor that are under way at once, summed over the tensors",
     "macs": "the multiply-accumulates of the case, counted in the lowered loops, recomputed ones included",
     "needed_macs": "the multiply-accumulates of the outputs that are read, each output counted once",
-    "kernel_asked": "the kernel that the plan names; `none` if it names none",
-    "kernel_used": "the kernel that each conv got; one word if all convs got the same",
-    "kernel_why": "why each conv got its kernel",
+    **KERNEL_COLUMNS,
 }
 """Every column of the CSV, with what it holds; a row of a case repeats the figures of the whole case."""
 COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "macs", "_in_flight")))
@@ -66,10 +73,17 @@ COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "
 
 def cache_row(checked: Checked) -> dict[str, Any]:
     """Return a case as a row for JSON: its caches, what it moves and computes, and how its convs multiply."""
-    sizes = asdict(checked.usage)
-    del sizes["forms_agree"]
-    forms = [asdict(form) for form in conv_forms(checked.case)]
-    return {**sizes, **asdict(checked.work), "forms": forms, "agrees": checked.agrees}
+    usage = checked.usage
+    row: CacheRow = {
+        "case": usage.case,
+        "caches": usage.caches,
+        "allocations": usage.allocations,
+        "peak_bytes": usage.peak_bytes,
+        "kernels": usage.kernels,
+        "forms": conv_forms(checked.case),
+        "agrees": checked.agrees,
+    }
+    return {**vars(checked.work), **row}
 
 
 def cache_csv(cases: Sequence[Checked]) -> str:
@@ -162,31 +176,14 @@ def form_table(case: str, forms: Sequence[ConvForm]) -> Table:
     return table
 
 
+SAID = {**attributes(Check), **attributes(RunRow), **KERNEL_COLUMNS}
 RUN_COLUMNS = {
-    "case": "the name of the case",
-    "target": "where the case ran: `hexagon` is the simulator, `llvm` this machine",
-    "weights": "the file that the weights came from, or `random`",
-    "input": "the file that the input came from, or `random`",
-    "passed": "whether the output is numpy's answer (within a tolerance for floats), and zero where it has no element",
-    "packets": "the packets that the kernel executes; a packet is 1 to 4 instructions that a thread issues at once",
-    "instructions": "the instructions in these packets",
-    "hvx_instructions": "the HVX instructions among them",
-    "needed_macs": "the multiply-accumulates of the outputs that are read, each output counted once",
-    "macs_per_packet": "needed MACs per packet; recomputed MACs don't count, but their packets do",
-    "issue_slots": "packets plus stalls",
-    "stalls": "the issue slots that are lost to stalls, for each cause",
-    "stall_share": "stalls per packet",
-    "macs_per_slot": "needed MACs per issue slot",
-    "vector_loads": "how many loads of vector registers the kernel executes",
-    "scalar_loads": "how many loads of scalar registers the kernel executes, from any memory",
-    "vtcm_scalar_loads": "how many of the scalar loads read VTCM; empty if they could not be counted",
-    "copies": "how many asynchronous copies the kernel starts; a copy of many rows counts once",
-    "copies_2d": "how many of these copies have more than one row",
-    "copy_bytes": "the bytes of one row of a copy: the least, the median and the most",
-    "vtcm_bytes": "the most bytes of VTCM in use at a time, in granules of 2 KiB",
-    "kernel_asked": "the kernel that the plan names; `none` if it names none",
-    "kernel_used": "the kernel that each conv got; one word if all convs got the same",
-    "kernel_why": "why each conv got its kernel",
+    name: SAID[name]
+    for name in (
+        *("case", "target", "weights", "input", "passed", "packets", "instructions", "hvx_instructions", "needed_macs"),
+        *("macs_per_packet", "issue_slots", "stalls", "stall_share", "macs_per_slot", "vector_loads", "scalar_loads"),
+        *("vtcm_scalar_loads", "copies", "copies_2d", "copy_bytes", "vtcm_bytes", *KERNEL_COLUMNS),
+    )
 }
 """Every column of the CSV, with what it holds."""
 
@@ -203,10 +200,15 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     >>> list(row)[6:]
     ['max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds', 'kernels', 'copies', 'copies_2d', 'copy_bytes']
     """
-    kernels = [asdict(choice) for choice in result.kernels]
     asked = {"case": result.case, "target": result.target, "fill": result.fill}
     asked |= {"weights": result.weights, "input": result.input}
-    row = {**asked, **asdict(result.check), "seconds": result.seconds, "kernels": kernels, **_copies(result.copies)}
+    row = {
+        **asked,
+        **asdict(result.check),
+        "seconds": result.seconds,
+        "kernels": result.kernels,
+        **_copies(result.copies),
+    }
     if result.counts is None:
         return row
     needed = needed_macs(case.chain)
@@ -264,7 +266,7 @@ def causes(stalls: dict[str, int]) -> str:
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Return the CSV: one row a run; a figure that a run didn't count is left empty."""
-    kernels = [kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())]) for row in rows]
+    kernels = [kernel_columns(row.get("kernels", ())) for row in rows]
     told = [{**row, **_cells(row), **used} for row, used in zip(rows, kernels, strict=True)]
     frame = pd.DataFrame(told).reindex(columns=list(RUN_COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]

@@ -1,8 +1,6 @@
 """Show a verified network as a table, in lines and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from rich.table import Table
 
@@ -19,19 +17,6 @@ WORST: tuple[Answer, ...] = ("holds", "not compared", "differs")
 FOUND: dict[Rule, str] = {"table": "its table", "sums": "numpy's scaled sum"}
 WANTED: dict[Rule, str] = {"table": "the curve", "ONNX Runtime": "ONNX Runtime"}
 """What a comparison finds, and what it wants there, by its rule; else numpy, and ONNX's definition."""
-
-
-def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
-    """Return the verdict as plain values for JSON."""
-    row = asdict(verdict)
-    for chain, told in zip(verdict.chains, row["chains"], strict=True):
-        told["answer"] = chain.answer
-        for conv, told_of_conv in zip(chain.convs, told["convs"], strict=True):
-            told_of_conv["answer"] = conv.answer
-    for step, told in zip(verdict.steps, row["steps"], strict=True):
-        told["answer"] = step.answer
-    row["not_taken"] = [{"node": node, "reason": reason} for node, reason in verdict.not_taken]
-    return {**row, "answers": verdict.answers, "packets": verdict.packets, "answer": verdict.answer}
 
 
 def network_verdict_table(verdict: NetworkVerdict) -> Table:
@@ -59,8 +44,8 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
     """The lines below the table: what differs and where, what is not compared and why, outputs, and the verdict."""
     for chain in verdict.chains:
         yield from _chain_lines(chain)
-    for name, reason in dict(verdict.not_taken).items():
-        yield f"{one_line(name)}: not compared: {one_line(reason)}"
+    for conv in dict.fromkeys(verdict.not_taken):
+        yield f"{one_line(conv.node)}: not compared: {one_line(conv.reason)}"
     for step in verdict.operators:
         yield from _step_lines(step)
     if verdict.reason:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import computed_field
+
 from hexconv.errors import HexconvError, ToolMissing
 from hexconv.run.simulator import needs
 
@@ -43,6 +45,7 @@ class Part:
     problem: str = ""
     hint: str = ""
 
+    @computed_field
     @property
     def present(self) -> bool:
         """Whether the part is there and usable."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from pydantic import computed_field
 
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
@@ -66,6 +67,7 @@ class Proof:
     over_bytes: int | None
     seconds: float
 
+    @computed_field
     @property
     def plans_per_second(self) -> int:
         """The rate of the search."""

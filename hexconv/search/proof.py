@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import get_args
 
+from pydantic import computed_field
+
 from hexconv.checked import Trial, Tried, check
 from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.fills import Fills
@@ -63,6 +65,7 @@ class Verified:
         """The runs that were not made, each with its reason."""
         return tuple(run for run in self.runs if run.passed is None)
 
+    @computed_field
     @property
     def holds(self) -> bool:
         """Whether all figures agree and no run that was made failed."""

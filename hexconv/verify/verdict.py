@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import computed_field
 
 from hexconv.compute.reference import convolution, of_conv, quantised, reference
 from hexconv.model.conv_unit import Unit
@@ -120,6 +121,7 @@ class ConvVerdict:
     reasons: tuple[str, ...] = ()
     fused: int = 0
 
+    @computed_field
     @property
     def answer(self) -> Answer:
         """Whether the conv differs; else whether it was held against its definition."""
@@ -151,6 +153,7 @@ class ChainVerdict:
     packets: int | None = None
     in_network: Comparison | None = None
 
+    @computed_field
     @property
     def answer(self) -> Answer:
         """Whether the run or a conv differs; else whether the chain was run."""
@@ -184,6 +187,7 @@ class StepVerdict:
     packets: int | None = None
     reason: str = ""
 
+    @computed_field
     @property
     def answer(self) -> Answer:
         """Whether it differs from numpy, or numpy from ONNX Runtime; else whether it was run."""
@@ -252,6 +256,19 @@ class OutputVerdict:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A conv that is in no chain.
+
+    Attributes:
+        node: its name in the model.
+        reason: why it is in none.
+    """
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class NetworkVerdict:
     """The verdict on a network.
 
@@ -260,7 +277,7 @@ class NetworkVerdict:
         target: the target that its chains ran on.
         chains: the verdicts on its chains.
         outputs: the verdicts on the outputs of the model.
-        not_taken: the convs that are in no chain, each with the reason.
+        not_taken: the convs that are in no chain.
         outside: how many nodes of each operator the run took from ONNX Runtime, since hexconv has no operator for
             them: they are not compared.
         note: what is known of ONNX Runtime on this machine; empty where nothing is.
@@ -275,7 +292,7 @@ class NetworkVerdict:
     target: str
     chains: tuple[ChainVerdict, ...]
     outputs: tuple[OutputVerdict, ...]
-    not_taken: tuple[tuple[str, str], ...] = ()
+    not_taken: tuple[LeftOut, ...] = ()
     outside: dict[str, int] | None = None
     note: str = ""
     steps: tuple[StepVerdict, ...] = ()
@@ -284,6 +301,7 @@ class NetworkVerdict:
     reason: str = ""
     many: Outputs | None = None
 
+    @computed_field
     @property
     def answers(self) -> dict[str, dict[Answer, int]]:
         """How many chains, convs, operators and outputs have each answer."""
@@ -301,6 +319,7 @@ class NetworkVerdict:
         """The steps that are operators."""
         return tuple(step for step in self.steps if step.operator != "chain")
 
+    @computed_field
     @property
     def answer(self) -> Answer:
         """`differs` if any chain or operator does; `holds` if any was run and none differs."""

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from hexconv.cli.answers import VERSION
 from hexconv.cli.app import exit_code
-from hexconv.report.keys import COMMANDS, keys_of
+from hexconv.report.rows import COMMANDS, keys_of
 from hexconv.spec import Plan
 from reports.columns import TABLES, columns_page
 from tests.deep import one_in
@@ -69,7 +70,7 @@ def test_the_page_shows_every_table_and_every_command() -> None:
         assert all(f"| `{column}` |" in page for column in columns)
     for command in COMMANDS:
         assert f"### hexconv {command} --json" in page
-        assert all(said for _, said in keys_of(command))
+        assert all(keys_of(command).values())
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +84,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", one_in(3, COMMAND_LINES))
 def test_every_key_of_json_has_a_sentence(command: str, folder: Path) -> None:
-    known = {name.replace("[]", ""): said for name, said in keys_of(command)}
+    known = {name.replace("[]", ""): said for name, said in keys_of(command).items()}
     for line in COMMAND_LINES[command]:
         out = io.StringIO()
         with inside(folder), contextlib.redirect_stdout(out):
             exit_code([*shlex.split(line), "--json"])
-        found = set(_keys(json.loads(out.getvalue()), known))
+        rows = json.loads(out.getvalue())
+        assert all(row["version"] == VERSION for row in (rows if isinstance(rows, list) else [rows]))
+        found = set(_keys(rows, known))
         assert found, line
         assert found - set(known) == set()
 
@@ -100,7 +103,7 @@ def _keys(value: Any, known: Mapping[str, str], prefix: str = "") -> Iterator[st
             yield from _keys(each, known, prefix)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            key = prefix + ("CASE" if prefix == "kernels." and isinstance(inner, list) else name)
+            key = prefix + ("*" if prefix == "kernels." and isinstance(inner, list) else name)
             yield key
             if name not in NAMES_OF_VALUES and "keys" not in known.get(key, ""):
                 yield from _keys(inner, known, f"{key}.")
