@@ -1,12 +1,28 @@
-"""Read the tables that runs wrote: what was counted on the simulator, by case."""
+"""Rates of kernels: those that runs reached, read from the tables that they wrote, and the limit of any kernel."""
 
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
+import numpy as np
+
 from hexconv.errors import InputError
+from hexconv.spec import Chain
 from hexconv.spec.case import check_regular
+
+LIMIT = 256
+"""MACs per packet: two vrmpy of 128, in the forms that every HVX from v60 on issues twice a packet.
+
+A register pair's vrmpy of v65 and vrmpyz of v66 do more; no simulator that this project can use executes them.
+"""
+
+
+def limit(chain: Chain) -> float:
+    """The MACs per packet of two vrmpy in every packet; an int16 product takes one MAC for each pair of bytes."""
+    bytes_of = [np.dtype(dtype).itemsize for dtype in (chain.dtype, chain.dtype_of_filters)]
+    return LIMIT / prod(bytes_of) if chain.is_integer else LIMIT
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from _pytest.mark.structures import ParameterSet
 
 import hexconv
 from hexconv.cli.app import app
-from hexconv.cli.reference_pages import drawings, pages
-from hexconv.report.knob_pages import PAGE, knobs_page
+from hexconv.docs.mkdocs.knob_pages import PAGE, knobs_page
+from hexconv.docs.mkdocs.reference_pages import drawings, pages
 from hexconv.spec import Plan
 from tests.docs.console import inside, matches, play, steps
 
@@ -79,7 +79,7 @@ def test_every_public_name_is_there_and_on_the_page() -> None:
 
 def test_the_knobs_page_is_what_tvm_lowers() -> None:
     page = (REFERENCE / "knobs.md").read_text()
-    assert page == knobs_page(), "make it again: python -m hexconv.report.knob_pages"
+    assert page == knobs_page(), "make it again: python -m hexconv.docs.mkdocs.knob_pages"
     assert re.findall(r"^## `(\w+)`", page, re.M) == [field.name for field in fields(Plan)]
 
 

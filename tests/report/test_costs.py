@@ -58,7 +58,7 @@ def test_splits_hold_the_ends_and_the_plans_own(blocks: int, own: int) -> None:
 
 
 def test_hvx_costs_what_it_says_under_every_plan_looked_at() -> None:
-    from hexconv.report.knob_pages import INTEGER
+    from hexconv.docs.mkdocs.knob_pages import INTEGER
 
     case = Case("other", INTEGER, Plan(kernel="hvx", h_split=2))
     assert kernel_of(case.chain, case.plan) == "hvx"

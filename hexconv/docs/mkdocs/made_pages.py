@@ -8,7 +8,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from hexconv.cli.reference_pages import drawings, pages
+from hexconv.docs.mkdocs.reference_pages import drawings, pages
 from reports.columns import columns_page
 from reports.operator_differences import operators_page
 

@@ -9,9 +9,9 @@ from markupsafe import Markup
 from hexconv.analyze import needed_macs
 from hexconv.analyze.planned import planned_work
 from hexconv.errors import visible
-from hexconv.report.packets import limit
 from hexconv.report.plots import Reached
 from hexconv.report.plots.plot import FAINT, FONT, INK, TEXT_PIXELS
+from hexconv.report.tables import limit
 from hexconv.run.profile import Profile
 from hexconv.spec import Case
 from hexconv.tir.parts import Does

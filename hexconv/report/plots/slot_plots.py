@@ -6,7 +6,6 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.report.packets import LIMIT
 from hexconv.report.plots.plot import (
     BAR,
     CHARACTER_PIXELS,
@@ -23,7 +22,7 @@ from hexconv.report.plots.plot import (
     data,
     themed,
 )
-from hexconv.report.tables import Rate
+from hexconv.report.tables import LIMIT, Rate
 from hexconv.report.words import in_bytes, share, unit_for
 from hexconv.run.profile import Profile, Span, Transfer
 from hexconv.tir.parts import Does, Part

@@ -1,6 +1,6 @@
 """Write the page of every knob, with the loop nests before and after: `hexconv/docs/reference/knobs.md`.
 
-python -m hexconv.report.knob_pages        # writes it again
+python -m hexconv.docs.mkdocs.knob_pages        # writes it again
 
 The meaning of a knob is its entry in `Plan`'s docstring. Its row in `KNOBS` says which values it is turned to.
 What that changes is lowered here.
@@ -31,9 +31,9 @@ PLAIN = Plan(kernel="plain")
 MOST_LINES, MOST_CHANGES = 28, 12
 HEADER = """# Knobs
 
-Made by `python -m hexconv.report.knob_pages` from what TVM lowers; a test holds it to that. The chain is 36x36x64, two
-3x3 convs of 64 channels, float32 (uint8 for `kernel`). Parts are named as in the `.tir` files; guards and statements
-are left out, and where only these differ, they are shown as a diff.
+Made by `python -m hexconv.docs.mkdocs.knob_pages` from what TVM lowers; a test holds it to that. The chain is
+36x36x64, two 3x3 convs of 64 channels, float32 (uint8 for `kernel`). Parts are named as in the `.tir` files; guards
+and statements are left out, and where only these differ, they are shown as a diff.
 """
 
 
