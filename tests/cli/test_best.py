@@ -1,5 +1,7 @@
 """`hexconv best` from the command line: answers, files, exit codes, networks."""
 
+import contextlib
+import io
 import json
 from collections import Counter
 from dataclasses import replace
@@ -10,6 +12,7 @@ import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from hexconv.cli.answers import print_json
 from hexconv.cli.app import exit_code
 from hexconv.cli.options import memory_bytes
 from hexconv.errors import InputError
@@ -297,7 +300,9 @@ def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
 @given(chain=chains())
 def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Objective, chain: Chain) -> None:
     network = plan_all([Case("drawn", chain, Plan(kernel="plain"))], Question(1 << 18, objective))
-    json.dumps(network_row(network))
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        print_json(network_row(network))
+    assert len(json.loads(out.getvalue())["chains"]) == len(network.planned)
     for planned in network.planned:
         if not planned.found.best:
             continue

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from hexconv.cli.answers import VERSION
 from hexconv.cli.app import exit_code
 from hexconv.spec import Case
 from hexconv.sweep.judging import Verdict
@@ -13,7 +14,8 @@ from hexconv.sweep.random_case import random_case
 @pytest.mark.simulator
 def test_a_small_sweep_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["sweep", "--random", "4", "--seed", "11", "--workers", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"checked": 4, "refused": 0, "disagree": 0, "failures": []}
+    told = {"version": VERSION, "checked": 4, "refused": 0, "disagree": 0, "failures": []}
+    assert json.loads(capsys.readouterr().out) == told
 
 
 def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from hexconv.cli.answers import VERSION
 from hexconv.cli.app import exit_code
 from hexconv.sweep.grid_file import Grid
 from hexconv.sweep.journal import requests
@@ -85,6 +86,7 @@ def test_what_is_done_is_not_done_again_nor_is_another(
     out = folder / "other.csv"
     assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
+        "version": VERSION,
         "file": str(out),
         "rows": 12,
         "statuses": {"holds": 8, "refused": 4},

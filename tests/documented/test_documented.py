@@ -169,7 +169,17 @@ def test_run_json_and_the_saved_tensors_can_be_checked_by_anyone(
     saved = tmp_path / "run.npz"
     assert exit_code(["run", str(SCHEDULES / "split-1x1.toml"), "--json", "--save", str(saved)]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    words = {"case", "target", "fill", "passed", "max_abs_error", "max_rel_error", "fringe_is_zero", "seconds"}
+    words = {
+        "version",
+        "case",
+        "target",
+        "fill",
+        "passed",
+        "max_abs_error",
+        "max_rel_error",
+        "fringe_is_zero",
+        "seconds",
+    }
     assert set(row) == {*words, "weights", "input", "kernels", "copies", "copies_2d", "copy_bytes"}
     assert row["passed"] is True
     assert row["fringe_is_zero"] is True

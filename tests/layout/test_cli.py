@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hexconv.cli.answers import VERSION
 from hexconv.cli.app import exit_code
 from hexconv.layout.catalog import Placement, find
 from tests.draws import LOWERED
@@ -126,7 +127,7 @@ def run(capsys, monkeypatch):
 def test_json_is_the_contract_s(run, arguments, expected):
     code, out, err = run(*arguments.split(), "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out) == expected
+    assert json.loads(out) == {"version": VERSION, **expected}
 
 
 @pytest.mark.parametrize(
