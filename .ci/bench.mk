@@ -1,8 +1,11 @@
 # Halide is large, so it is installed when the bench is first run.
-.PHONY: bench bench-start
+.PHONY: bench packets-pass bench-start
 bench: .venv/bench-installed ## our kernels beside Halide's: reports/hvx*.csv, quoted by README and pages
 	$(BIN)/python -m reports.hvx --hvx $(sort $(wildcard schedules/hvx/*.toml))
 	$(BIN)/python -m reports.quoted
+
+packets-pass: .venv/installed ## the pass over LLVM's packets, each case with and without it: reports/packets_pass.csv (takes minutes)
+	$(BIN)/python -m reports.packets_pass $(HVX_CASES)
 
 bench-start: .venv/installed ## how long --help takes, of the program and of each command
 	$(BIN)/python -m reports.start

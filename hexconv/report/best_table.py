@@ -12,12 +12,11 @@ from hexconv.report.rows import (
     AnswerRow,
     CutRow,
     CutsRow,
+    FiguresRow,
     ModelTotal,
     NetworkRow,
-    PieceRow,
     RaceRow,
     SpeedRow,
-    TooLarge,
 )
 from hexconv.report.words import plan_effects, plan_name
 from hexconv.search.cuts import Cut, Cuts
@@ -337,7 +336,7 @@ def _cuts(answer: Answer) -> CutsRow:
         "fused": _cut(cuts.fused, question),
         "quick": [row for cut in cuts.quick if (row := _cut(cut, question))],
         "joints": list(cuts.joints),
-        "too_large": [TooLarge(**vars(least), conv=conv) for conv, least in cuts.too_large],
+        "too_large": [{**_figures(least), "conv": conv} for conv, least in cuts.too_large],
         "margin": cuts.margin,
         "pieces_searched": cuts.pieces_searched,
         "plans": cuts.plans,
@@ -370,8 +369,19 @@ def _cut(cut: Cut | None, question: Question) -> CutRow | None:
         "footprint_bytes": cut.footprint_bytes,
         "time_packets": cut.time_packets(question.beta),
         "pieces": [
-            PieceRow(**vars(piece.figures), name=piece.name, first=piece.first, last=piece.last) for piece in cut.pieces
+            {**_figures(piece.figures), "name": piece.name, "first": piece.first, "last": piece.last}
+            for piece in cut.pieces
         ],
+    }
+
+
+def _figures(figures: Figures) -> FiguresRow:
+    return {
+        "plan": figures.plan,
+        "footprint_bytes": figures.footprint_bytes,
+        "traffic_bytes": figures.traffic_bytes,
+        "macs": figures.macs,
+        "latency_packets": figures.latency_packets,
     }
 
 

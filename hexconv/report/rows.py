@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired, TypedDict, get_original_bases
 
 from hexconv.analyze.conv_form import ConvForm
 from hexconv.analyze.layout_bytes import LayoutUsage
@@ -30,8 +30,17 @@ from hexconv.sweep.judging import Sweep
 from hexconv.verify import NetworkVerdict
 
 
-@dataclass(frozen=True)
-class PieceRow(Figures):
+class FiguresRow(TypedDict):
+    """The figures of one plan."""
+
+    plan: Plan
+    footprint_bytes: int
+    traffic_bytes: int
+    macs: int
+    latency_packets: float
+
+
+class PieceRow(FiguresRow):
     """A piece of a cut, with the figures of its plan.
 
     Attributes:
@@ -45,8 +54,7 @@ class PieceRow(Figures):
     last: int
 
 
-@dataclass(frozen=True)
-class TooLarge(Figures):
+class TooLarge(FiguresRow):
     """A conv that does not fit even alone, with the figures of the plan that takes the least.
 
     Attributes:
@@ -490,7 +498,8 @@ class Documented(GenerateJsonSchema):
 
 
 def _documented(schema: Schema, kind: type) -> Schema:
-    said = {name: words for each in reversed(kind.__mro__) for name, words in attributes(each).items()}
+    kinds = (Figures if each is FiguresRow else each for each in (*get_original_bases(kind), *reversed(kind.__mro__)))
+    said = {name: words for each in kinds for name, words in attributes(each).items()}
     for name, of in schema["properties"].items():
         words = (said.get(name) or of["description"]).removesuffix(".")
         of["description"] = words[0].lower() + words[1:]
