@@ -8,9 +8,9 @@ from pathlib import Path
 from hexconv.analyze.usage import Usage, WorkUsage, beaten, cache_usage, miscounts, other_sizes, work_usage
 from hexconv.errors import HexconvError, Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
-from hexconv.run.count import count
 from hexconv.run.fills import Fills
 from hexconv.run.given import Given
+from hexconv.run.host import count
 from hexconv.run.measure import Run, run_case
 from hexconv.run.measurement import Runner
 from hexconv.spec import Case

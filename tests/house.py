@@ -17,9 +17,9 @@ def modules(*places: str) -> dict[str, Path]:
     return found
 
 
-def is_of_pages(name: str) -> bool:
-    """Whether a module makes pages of the site, and is left out of the wheel."""
-    return name.startswith("hexconv.docs.")
+def packaged() -> dict[str, Path]:
+    """Return the modules of the package; those that make pages of the site are left out of the wheel."""
+    return {name: path for name, path in modules("hexconv").items() if not name.startswith("hexconv.docs.")}
 
 
 def code_lines(path: Path) -> int:
@@ -96,8 +96,7 @@ def asking_for_forms(known: dict[str, Path]) -> dict[str, list[str]]:
 
 def main() -> None:
     """Print the counts."""
-    every = modules(*PLACES)
-    package = {name: path for name, path in every.items() if name.startswith("hexconv") and not is_of_pages(name)}
+    package, every = packaged(), modules(*PLACES)
     lines = {name: code_lines(path) for name, path in every.items()}
     print(f"modules of hexconv/              {len(package)}")
     print(f"lines of code of hexconv/        {sum(lines[name] for name in package)}")

@@ -12,7 +12,7 @@ import hexconv
 from hexconv.analyze import needed_work, planned_work, work_usage
 from hexconv.lower import lower_case
 from hexconv.lower.counting import counting_module
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from hexconv.spec.kernel_choice import unstated
 from tests.draws import LOWERED

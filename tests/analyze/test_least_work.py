@@ -17,8 +17,7 @@ from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.analyze.needed import macs_per_output
 from hexconv.compute import reference
-from hexconv.run.count import count
-from hexconv.run.host import Host
+from hexconv.run.host import Host, count
 from hexconv.run.measure import run_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from tests.draws import LOWERED

@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 
 from hexconv.analyze import cache_footprints, cache_usage, planned_work, vtcm_fit, work_usage
 from hexconv.lower import lower_case
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.places import MIXED, STORAGES, Storage
 from tests.draws import RUN

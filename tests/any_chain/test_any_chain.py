@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hexconv.analyze import cache_usage, work_usage
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.run import poison
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
 from hexconv.sweep.judging import judge

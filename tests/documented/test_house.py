@@ -1,6 +1,6 @@
 """What should never grow back: file names that stand twice, modules with one user, forms asked of outside."""
 
-from tests.house import asking_for_forms, modules, names_used_twice, with_one_user
+from tests.house import asking_for_forms, modules, names_used_twice, packaged, with_one_user
 
 MOST_WITH_ONE_USER = 40
 
@@ -10,7 +10,7 @@ def test_no_file_name_stands_twice() -> None:
 
 
 def test_few_modules_have_one_user() -> None:
-    assert len(with_one_user(modules("hexconv"))) <= MOST_WITH_ONE_USER
+    assert len(with_one_user(packaged())) <= MOST_WITH_ONE_USER
 
 
 def test_no_one_asks_which_form_computes_a_conv() -> None:

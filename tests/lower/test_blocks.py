@@ -17,7 +17,7 @@ from hexconv.kernel.row_conv import LayoutChoice
 from hexconv.kernel.row_layouts import rows_layouts
 from hexconv.layout import packed
 from hexconv.lower import lower_case
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents

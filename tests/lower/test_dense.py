@@ -9,7 +9,7 @@ from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel.dense import DenseForm, window_pixels
 from hexconv.kernel.pixels import PixelForm
 from hexconv.lower import lower_case
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

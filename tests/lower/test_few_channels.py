@@ -9,7 +9,7 @@ from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel.channels import channel_form
 from hexconv.kernel.tiles import multiplied_words
 from hexconv.lower import lower_case
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize

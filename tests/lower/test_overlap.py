@@ -22,8 +22,7 @@ from hexconv.lower.lowered import Lowering
 from hexconv.lower.pipeline import BLOCK_STAGES, through
 from hexconv.run.check import check
 from hexconv.run.copy_engine import MOMENTS, Copies
-from hexconv.run.count import count
-from hexconv.run.host import Host
+from hexconv.run.host import Host, count
 from hexconv.run.measure import run_case
 from hexconv.run.measurement import Array
 from hexconv.run.simulator.runner import Simulator

@@ -8,7 +8,7 @@ from hexconv.analyze import work_usage
 from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel.pixels import PixelForm, PixelLanes
 from hexconv.lower import lower_case
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

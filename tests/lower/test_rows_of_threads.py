@@ -11,7 +11,7 @@ from hexconv.analyze.usage import miscounts
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

@@ -12,8 +12,7 @@ from hexconv.analyze.usage import miscounts
 from hexconv.compute.activation_code import FUNCTIONS
 from hexconv.lower import annotated_tir
 from hexconv.lower.hexagon_object import compile_for_hexagon
-from hexconv.run.count import count
-from hexconv.run.host import Host
+from hexconv.run.host import Host, count
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan

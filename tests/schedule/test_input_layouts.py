@@ -10,8 +10,7 @@ from hexconv.compute import reference
 from hexconv.errors import InputError
 from hexconv.kernel import output_layout
 from hexconv.run.copy_engine import Copies
-from hexconv.run.count import count
-from hexconv.run.host import Host
+from hexconv.run.host import Host, count
 from hexconv.run.measure import run_case
 from hexconv.run.measurement import Array
 from hexconv.run.simulator.runner import Simulator

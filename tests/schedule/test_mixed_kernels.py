@@ -9,8 +9,8 @@ import tvm
 from hexconv.analyze import cache_usage, needed_macs, work_usage
 from hexconv.analyze.usage import miscounts
 from hexconv.lower import annotated_tir
-from hexconv.run.count import count
 from hexconv.run.fills import fills_of_run
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

@@ -12,7 +12,7 @@ from hexconv.analyze import cache_usage, needed_macs, vtcm_fit, work_usage
 from hexconv.errors import RunFailed
 from hexconv.lower import Lowered, annotated_tir, lower_case
 from hexconv.run.copy_engine import MOMENTS, Copies
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule import stream

@@ -8,7 +8,7 @@ from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.analyze.usage import miscounts
 from hexconv.errors import InputError
 from hexconv.lower import annotated_tir
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

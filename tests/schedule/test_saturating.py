@@ -17,8 +17,7 @@ from hexconv.errors import HexconvError
 from hexconv.kernel import output_layout
 from hexconv.layout import packed
 from hexconv.lower import lower_case
-from hexconv.run.count import count
-from hexconv.run.host import Host
+from hexconv.run.host import Host, count
 from hexconv.run.measurement import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors

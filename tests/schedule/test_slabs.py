@@ -15,8 +15,7 @@ from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.lower.lowered import Lowered
 from hexconv.run.copy_engine import MOMENTS, Copies, Moment
-from hexconv.run.count import count
-from hexconv.run.host import Host
+from hexconv.run.host import Host, count
 from hexconv.run.measure import run_case
 from hexconv.schedule import stream
 from hexconv.schedule.stream import Share

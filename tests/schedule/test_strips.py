@@ -10,7 +10,7 @@ from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_
 from hexconv.analyze.usage import miscounts
 from hexconv.errors import InputError
 from hexconv.run.copy_engine import Copies, Moment
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

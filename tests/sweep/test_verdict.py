@@ -11,7 +11,7 @@ from hexconv.analyze.usage import beaten
 from hexconv.lower import lower_case
 from hexconv.run import measure
 from hexconv.run.copy_engine import MOMENTS
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.sweep.judging import RUNS, judge
 from tests.lower.mutants import waits, without_wait

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hexconv.analyze import work_usage
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize

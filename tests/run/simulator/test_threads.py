@@ -17,7 +17,7 @@ from hexconv.kernel.bands import row_bands
 from hexconv.lower import queues
 from hexconv.lower.copies import is_over_bands
 from hexconv.run.copy_engine import Copies
-from hexconv.run.count import count
+from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.measurement import Array, Measurement
 from hexconv.run.profile import with_marks
