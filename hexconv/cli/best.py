@@ -136,7 +136,7 @@ def _best_model(model: Path, options: Options, json: bool) -> int:
     for member in planned.members:
         if member.refused and member.case.name not in {each.name for each in planned.network.refused}:
             batch.tell(f"{member.case.name}: not planned: {member.refused}")
-    return _told(planned.network, batch, options, json, planned, call_cost(planned))
+    return _told(planned.account, batch, options, json, planned, call_cost(planned))
 
 
 def _told(

@@ -128,7 +128,7 @@ def _model_page(model: Path, options: Options, json: bool) -> int:
     runs = [
         Weighed(case, Given(named_weights(weights[case.name]), None, str(model))) for case in cases_of(planned.network)
     ]
-    return _drawn(runs, batch, options, json, _Shown(planned.network, model.name, call_cost(planned)))
+    return _drawn(runs, batch, options, json, _Shown(planned.account, model.name, call_cost(planned)))
 
 
 @dataclass(frozen=True)

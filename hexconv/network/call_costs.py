@@ -12,7 +12,7 @@ from math import prod
 
 from hexconv.network.compiled import arena_of, lives_of
 from hexconv.network.planned_model import PlannedModel
-from hexconv.network.program_steps import OTHER, Filters, Operation, Window, moved_bytes
+from hexconv.network.program_steps import OTHER, Filters, Operation, Program, Window
 
 VECTOR_ELEMENTS = 128
 EIGHT_BITS = ("uint8", "int8")
@@ -57,7 +57,6 @@ class CallCost:
         vtcm_bytes: the VTCM of the piece that takes the most.
         arena_bytes: the memory of all tensors between steps.
         least_arena_bytes: a lower bound of any arena: the tensors of the fullest step.
-        steps_bytes: what all steps of the program move, copies between layouts included.
         left: nodes and chains that hexconv computes by no step, which these figures leave out.
         parts: the same by kind of step.
     """
@@ -73,7 +72,6 @@ class CallCost:
     vtcm_bytes: int
     arena_bytes: int
     least_arena_bytes: int
-    steps_bytes: int
     left: tuple[str, ...]
     parts: tuple[PartCost, ...]
 
@@ -99,7 +97,6 @@ def call_cost(planned: PlannedModel) -> CallCost:
         vtcm_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
         arena_bytes=arena.bytes,
         least_arena_bytes=arena.least_bytes,
-        steps_bytes=sum(part.after_bytes for part in parts),
         left=tuple(step.node for step in program.others),
         parts=tuple(parts),
     )
@@ -132,15 +129,15 @@ def _operators(planned: PlannedModel) -> list[PartCost]:
             kinds.setdefault(step.operator, []).append(step)
     on_hexagon = planned.question.target != "llvm"
     threads = planned.question.plan.threads
-    return [_kind(kind, steps, on_hexagon, threads) for kind, steps in kinds.items()]
+    return [_kind(planned.open_program, kind, steps, on_hexagon, threads) for kind, steps in kinds.items()]
 
 
-def _kind(kind: str, steps: list[Operation], on_hexagon: bool, threads: int) -> PartCost:
+def _kind(program: Program, kind: str, steps: list[Operation], on_hexagon: bool, threads: int) -> PartCost:
     packets = [packets_of(step, on_hexagon) for step in steps]
     spread = [
         count / (threads if in_vectors(step, on_hexagon) else 1) for step, count in zip(steps, packets, strict=True)
     ]
-    moved, whole = sum(sum(moved_bytes(step)) for step in steps), round(sum(packets))
+    moved, whole = sum(sum(program.moved_bytes(step)) for step in steps), round(sum(packets))
     return PartCost(kind, len(steps), moved, moved, whole, whole, round(sum(spread)))
 
 

@@ -8,9 +8,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
+from hexconv.model.manifest import OperatorEntry
 from hexconv.network.integers import with_integers
 from hexconv.network.nodes import TABLE
 from hexconv.network.program import Member, Reading
@@ -87,6 +89,24 @@ class PlannedModel:
             cure = "" if found.lost else "; --stubs leaves them to functions that you write"
             raise Unsupported(f"{self.imported.network.model}: {'; '.join(told)}{cure}")
         return found
+
+    @cached_property
+    def account(self) -> PlannedNetwork:
+        """The answers, and what a call computes outside of chains: the operators of the program, as it runs them."""
+        program, manifest = self.open_program, self.network.manifest
+        entries = tuple(
+            OperatorEntry(
+                node=step.node,
+                op=step.operator,
+                reads_bytes=moved[0],
+                writes_bytes=moved[1],
+                elements=prod(step.result.extents),
+            )
+            for step in program.computed
+            if isinstance(step, Operation)
+            for moved in [program.moved_bytes(step)]
+        )
+        return replace(self.network, manifest=replace(manifest, operator=entries) if manifest else None)
 
     def leaving(self, reasons: Mapping[str, str]) -> "PlannedModel":
         """Return the model with some chains left to the caller, by the names of their cases, each with the reason."""

@@ -1,6 +1,6 @@
 """Steps of a network: calls of chains, operators, and their operands: memory, layout, meaning of elements."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, prod
 from typing import TypeVar
@@ -404,6 +404,27 @@ class Program:
     def outside(self) -> frozenset[str]:
         """The names of the buffers that belong to the caller."""
         return frozenset(port.operand.buffer for port in (*self.inputs, *self.outputs))
+
+    def moved_bytes(self, step: Step) -> tuple[int, int]:
+        """Return the bytes that a step reads, of an operator with its weights and tables, and those that it writes."""
+        read, written = moved_bytes(step)
+        names = _constants_of(step) if isinstance(step, Operation) else ()
+        return read + sum(self.constants[name].nbytes for name in names), written
+
+
+def _constants_of(step: Operation) -> Iterator[str]:
+    """Yield the names of the constants that an operator reads besides tensors: its integer form, or its weights."""
+    for how in step.how:
+        if isinstance(how, View):
+            yield from (each.places for each in how.dimensions if each.places)
+        elif isinstance(how, Resize):
+            yield from (name for axis in (how.rows, how.columns) for name in (axis.first, axis.part))
+        elif not step.result.integers and isinstance(how, Filters):
+            yield from filter(None, (how.elements, how.scales, how.sums_bias, how.real_bias))
+        elif not step.result.integers and isinstance(how, Map | Powers):
+            yield how.reals if isinstance(how, Map) else how.powers
+    if step.result.integers:
+        yield step.result.integers
 
 
 def moved_bytes(step: Step) -> tuple[int, int]:

@@ -67,7 +67,7 @@ class StepFacts:
     Attributes:
         operator: the name of its operator, or `chain`.
         node: the name of its node in the model; for a chain, of the chain.
-        reads_bytes: the bytes of the tensors that it reads.
+        reads_bytes: the bytes of the tensors that it reads; of an operator, of its weights and tables too.
         writes_bytes: the bytes of the tensors that it writes.
     """
 
@@ -164,7 +164,7 @@ def _named(way: str, ports: Sequence[Port]) -> list[PortFacts]:
 def steps_of(program: Program) -> tuple[StepFacts, ...]:
     """Return the facts about all steps, in order."""
     return tuple(
-        StepFacts("chain" if isinstance(step, Call) else step.operator, step.node, *moved_bytes(step))
+        StepFacts("chain" if isinstance(step, Call) else step.operator, step.node, *program.moved_bytes(step))
         for step in program.steps
     )
 

@@ -15,7 +15,7 @@ from hexconv.layout import packed
 from hexconv.model.refused import Refused
 from hexconv.network.answer import elements_of, nhwc, reals_of, result_of, seen_by
 from hexconv.network.program_run import Ran
-from hexconv.network.program_steps import BLOCKS, OTHER, Call, Filters, Operand, Operation, Other, Program, Step, Window
+from hexconv.network.program_steps import BLOCKS, OTHER, Call, Filters, Map, Operand, Operation, Other, Program, Step, Window
 from hexconv.run.check import ROUNDING_OF_A_SUM, tolerance_of
 from hexconv.run.tensors import Array
 from hexconv.verify.runtime import Values, Whole
@@ -175,6 +175,9 @@ def _error(step: Operation, stored: Mapping[str, Array], constants: Mapping[str,
             scaled = weights * constants[how.scales].astype(np.float64)
             bias = np.abs(constants[how.real_bias]).max(initial=0) if how.real_bias else 0.0
             terms, size = int(np.prod(how.shape[1:])), float(scaled.max(initial=0)) * sizes[0] + float(bias)
+        elif isinstance(how, Map):  # what its number is rounded by before, a power or an exponential makes larger
+            reals = constants[how.reals]
+            size += float(np.abs(reals[np.isfinite(reals)]).max(initial=0))
         elif isinstance(how, Window) and step.operator.endswith("pool"):
             terms = how.kernel[0] * how.kernel[1]
     if step.operator == "global_average_pool":

@@ -22,6 +22,7 @@ from hexconv.network import Wanted
 from hexconv.network.built_network import read_network
 from hexconv.network.compiled import arena_of, lives_of
 from hexconv.network.program_steps import Operation
+from hexconv.network.texts import steps_of
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, grid, plan_all
 from hexconv.search.grid import forget
@@ -353,7 +354,17 @@ def test_of_a_model_it_tells_what_a_whole_call_costs(tmp_path: Path, capsys: pyt
     for figure in ("after_packets", "before_packets", "critical_packets"):
         assert total[figure] == sum(part[figure] for part in parts.values()) > 0
     assert total["critical_packets"] < total["after_packets"]
-    assert total["after_bytes"] == total["chains_after_bytes"] + total["operators_after_bytes"]
+    steps = [step for step in steps_of(program) if step.operator != "chain"]
+    moved = sum(step.reads_bytes + step.writes_bytes for step in steps)
+    assert (total["operators"], total["operators_before_bytes"], total["operators_after_bytes"]) == (
+        len(steps),
+        moved,
+        moved,
+    )
+    assert total["before_bytes"] == total["chains_before_bytes"] + moved
+    assert total["after_bytes"] == total["chains_after_bytes"] + moved
+    for when in ("before", "after"):
+        assert total[f"{when}_bytes"] == sum(part[f"{when}_bytes"] for part in parts.values())
     assert total["arena_bytes"] == arena_of(lives_of(program)).bytes
     names = {call.case.name for call in program.calls}
     assert {each.stem for each in (tmp_path / "plans").glob("*.npz")} == names
