@@ -15,7 +15,19 @@ from hexconv.layout import packed
 from hexconv.model.refused import Refused
 from hexconv.network.answer import elements_of, nhwc, reals_of, result_of, seen_by
 from hexconv.network.program_run import Ran
-from hexconv.network.program_steps import BLOCKS, OTHER, Call, Filters, Map, Operand, Operation, Other, Program, Step, Window
+from hexconv.network.program_steps import (
+    BLOCKS,
+    OTHER,
+    Call,
+    Filters,
+    Map,
+    Operand,
+    Operation,
+    Other,
+    Program,
+    Step,
+    Window,
+)
 from hexconv.run.check import ROUNDING_OF_A_SUM, tolerance_of
 from hexconv.run.tensors import Array
 from hexconv.verify.runtime import Values, Whole
