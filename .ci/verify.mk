@@ -18,8 +18,9 @@ build-networks: .venv/installed ## the same networks as libraries in C, run from
 call-libraries: .venv/installed ## packets of a call through C beside those of hexconv run: reports/called.csv (takes minutes)
 	$(BIN)/python -m reports.called $(HVX_CASES)
 
-operators: .venv/installed ## packets of operators between chains, in plain C and in HVX: reports/operators.csv
+operators: .venv/installed ## packets of operators between chains, in plain C and in HVX: reports/operators.csv, and the prices of the model
 	$(BIN)/python -m reports.operators
+	$(BIN)/python -m reports.operator_prices
 
 operator-differences: .venv/installed ## 2000 drawn programs, each step beside ONNX Runtime and ONNX's evaluator: reports/operator_differences.csv (takes minutes)
 	$(BIN)/python -m reports.operator_differences --workers $(WORKERS)

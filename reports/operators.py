@@ -20,8 +20,21 @@ from hexconv.build.called_library import called
 from hexconv.network.answer import result_of
 from hexconv.network.compiled import operators_object
 from hexconv.network.integers import form_of, with_integers
-from hexconv.network.program_steps import NCHW, NHWC, Extents, Operand, Operation, Program, Window
+from hexconv.network.program_steps import (
+    NCHW,
+    NHWC,
+    Along,
+    Extents,
+    Filters,
+    Map,
+    Operand,
+    Operation,
+    Program,
+    View,
+    Window,
+)
 from hexconv.network.texts import statements
+from hexconv.network.views import Placed, loops
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import join_foreign
 from hexconv.run.tensors import Array
@@ -307,9 +320,53 @@ def cases() -> Iterator[Case]:
     )
 
 
+def other_cases() -> Iterator[Case]:
+    """Operators with weights, tables or loops of their own: the model of packets has their prices from here."""
+    random = np.random.default_rng(0)
+    for inputs, outputs, window, pixels in ((512, 1000, 1, 1), (1280, 1000, 1, 1), (128, 64, 2, 14), (64, 32, 2, 28)):
+        weights = random.integers(-127, 128, (outputs, window, window, inputs)).astype(np.int8)
+        how = Filters("weights", "int8", "scales", outputs, weights.shape, sums_bias="bias")
+        scales = random.uniform(0.001, 0.002, outputs).astype(np.float32)
+        bias = random.integers(-2000, 2000, outputs).astype(np.int32)
+        source = _operand("one", (1, pixels, pixels, inputs), 0, 121)
+        made = replace(_operand("result", (1, pixels * window, pixels * window, outputs), 2, 131), scale=0.07)
+        name, more = "matmul", ()
+        if window > 1:
+            name, more = "conv_transpose", (Window((window, window), (window, window), (1, 1), (0, 0, 0, 0)),)
+        told = {"weights": weights, "scales": scales, "bias": bias}
+        elements = max(pixels**2 * inputs, (pixels * window) ** 2 * outputs)
+        least = weights.size * pixels**2 / 256 / (elements / 128)  # two products of vectors a packet
+        words = f"{name} {window}x{window} stride {window}" if window > 1 else name
+        yield Case(words, Operation(name, name, (source,), made, (how, *more)), least, told)
+    for size, channels in ((56, 64), (14, 256)):
+        halves = [_operand(word, (1, size, size, channels), at) for at, word in enumerate(("one", "other"))]
+        made = _operand("result", (1, size, size, 2 * channels), 0)
+        yield Case("concat", Operation("concat", "concat", tuple(halves), made, (Along(3),)), 4, {})
+    for size, channels, kernel in ((35, 192, 3), (14, 480, 3)):
+        one = _operand("one", (1, size, size, channels), 0, 121)
+        window = Window((kernel, kernel), (1, 1), (1, 1), (1, 1, 1, 1))
+        made = _operand("result", one.extents, 1, 3)
+        yield Case("average pool 3x3 stride 1", Operation("average_pool", "pool", (one,), made, (window,)), 5, {})
+    reals = (1 / (1 + np.exp(-np.arange(-128, 128) / 30))).astype(np.float32).reshape(1, 256)
+    for size, channels in ((56, 64), (14, 480)):
+        one = _operand("one", (1, size, size, channels), 0, 121)
+        made = replace(one, buffer="result", scale=1 / 256, zero_point=0)
+        yield Case("table", Operation("map", "map", (one,), made, (Map("reals", 1),)), 8, {"reals": reals})
+    for size, channels in ((32, 48), (128, 64)):
+        one = _operand("one", (1, size, size, channels), 0)
+        made = replace(one, buffer="result", extents=(1, 2 * size, 2 * size, channels // 4))
+        read, wrote = (Placed.of(each, (1, each.extents[3], *each.extents[1:3])) for each in (one, made))
+        apart = read.reshaped((1, 2, 2, channels // 4, size, size))
+        joined = wrote.reshaped((1, channels // 4, size, 2, size, 2))
+        assert apart is not None
+        assert joined is not None
+        how = View(loops(apart.moved(apart.places.transpose(0, 3, 4, 1, 5, 2)), joined))
+        yield Case("depth to space", Operation("view", "view", (one,), made, (how,)), 2, {})
+
+
 def rows() -> Iterator[Row]:
     """Measure all cases on one thread, and on several."""
-    random, listed = np.random.default_rng(0), list(cases())
+    random, listed = np.random.default_rng(0), [*cases(), *other_cases()]
     drawn = [
         Drawn(
             case.operation,

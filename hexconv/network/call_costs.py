@@ -1,21 +1,26 @@
 """What a call of a network costs: bytes, packets, critical path, VTCM and arena; its convs apart, and as planned.
 
-Bytes of chains are the traffic of their plans, those of operators what they read and write. Packets are a model:
-of chains the search's, of operators rates for each kind, fitted to `reports/operators.csv`, which runs leave by a
-quarter as a rule. `hexconv verify` counts the packets of each step. Steps run one after the other, and those that have
-threads share their work evenly, so the critical path is the sum of each step's packets over its threads.
+Bytes of chains are the traffic of their plans; those of operators are what they read and write, weights and tables
+included. Packets are a model: of chains the search's, of operators prices for each kind, which
+`reports.operator_prices` fits to `reports/operators.csv`, and of which it tells the error. `hexconv verify` counts the
+packets of each step.
+Steps run one after the other, and those that have threads share their work evenly, so the critical path is the sum of
+each step's packets over its threads.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from math import prod
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from hexconv.network.compiled import arena_of, lives_of
 from hexconv.network.planned_model import PlannedModel
-from hexconv.network.program_steps import OTHER, Filters, Operation, Program, Window
+from hexconv.network.program_steps import OTHER, Filters, Operation, Program, View, Window
+from hexconv.spec.case import parse_table
 
 VECTOR_ELEMENTS = 128
-EIGHT_BITS = ("uint8", "int8")
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class CallCost:
         operators_before_packets: the part of `before_packets` that operators between chains execute.
         operators_after_packets: the same part of `after_packets`.
         critical_packets: the packets of the slowest thread, step by step, as planned.
+        operators_error: nine of ten operators differ from the model of packets by no more than this share.
         threads: the threads that a plan may have.
         vtcm_bytes: the VTCM of the piece that takes the most.
         arena_bytes: the memory of all tensors between steps.
@@ -68,6 +74,7 @@ class CallCost:
     operators_before_packets: int
     operators_after_packets: int
     critical_packets: int
+    operators_error: float
     threads: int
     vtcm_bytes: int
     arena_bytes: int
@@ -93,6 +100,7 @@ def call_cost(planned: PlannedModel) -> CallCost:
         operators_before_packets=of_operators,
         operators_after_packets=of_operators,
         critical_packets=sum(part.critical_packets for part in parts),
+        operators_error=operator_prices().error,
         threads=threads,
         vtcm_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
         arena_bytes=arena.bytes,
@@ -148,93 +156,91 @@ def in_vectors(step: Operation, on_hexagon: bool = True) -> bool:
 
 def packets_of(step: Operation, on_hexagon: bool = True) -> float:
     """Estimate the packets of an operator, of all threads together."""
-    if in_vectors(step, on_hexagon):
-        return IN_VECTORS.get(step.operator, lambda step: _unknown(step) / VECTOR_ELEMENTS)(step)
-    return IN_C.get(step.operator, _unknown)(step)
+    prices = operator_prices().kinds
+    parts = prices.get(kind_of(step, on_hexagon)) or prices[_way(step, on_hexagon)]
+    return sum(price * parts_of(step)[part] for part, price in parts.items())
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class OperatorPrices:
+    """The packets of the parts of operators, as `reports.operator_prices` fits them to runs on the simulator.
+
+    Attributes:
+        source: how they were measured.
+        error: nine of ten drawn operators that they were not fitted to differ by no more than this share.
+        errors: the same by kind.
+        kinds: the packets of one occurrence of each part, by kind; `hvx` and `plain` are of kinds without an own one.
+    """
+
+    source: str
+    error: float
+    errors: dict[str, float]
+    kinds: dict[str, dict[str, float]]
+
+
+PRICES = files("hexconv.network") / "operator_prices.toml"
+
+
+@cache
+def operator_prices() -> OperatorPrices:
+    """Read the prices."""
+    return TypeAdapter(OperatorPrices).validate_python(parse_table(PRICES.read_text(encoding="utf-8"), "prices"))
+
+
+def _way(step: Operation, on_hexagon: bool) -> str:
+    return "hvx" if in_vectors(step, on_hexagon) else "plain"
+
+
+def kind_of(step: Operation, on_hexagon: bool = True) -> str:
+    """Return the kind of an operator, by which it has prices: how it is computed, and what it does."""
+    word, source, result = step.operator, step.sources[0], step.result
+    if word == "convert":
+        turns = source.layout != result.layout and not source.is_one_order
+        word = "quantise" if source.is_float else "dequantise" if result.is_float else "requantise"
+        word = "turn" if turns and not (source.is_float or result.is_float) else word
+    elif any(each.is_float for each in step.sources[1:]):
+        word = f"{word} by floats"
+    return f"{_way(step, on_hexagon)} {word}"
+
+
+def parts_of(step: Operation) -> dict[str, float]:
+    """Return how often each part occurs that an operator's packets are made of.
+
+    A part is a call, an element, a vector of 128, a pixel, a block of up to 128 channels of a pixel, with its taps, a
+    channel, a product, or a line of a view: its innermost loop.
+    """
+    source, result = step.sources[0], step.result
+    elements, read = prod(result.extents), sum(prod(each.extents) for each in step.sources)
+    batch, rows, columns, channels = result.extents
+    blocks = batch * rows * columns * _vectors(channels)
+    taps, products, lines, line_vectors = 1.0, 0.0, 1.0, 0.0
+    for how in step.how:
+        if isinstance(how, Window):
+            taps = float(prod(how.kernel))
+        elif isinstance(how, Filters):
+            products = float(prod(source.extents[:3]) * prod(how.shape))
+        elif isinstance(how, View):
+            lines = float(prod(each.size for each in how.dimensions[:-1]))
+            line_vectors = lines * _vectors(how.dimensions[-1].size)
+    return {
+        "call": 1.0,
+        "element": float(elements),
+        "read": float(read),
+        "vector": float(_vectors(elements)),
+        "vector_read": float(sum(_vectors(prod(each.extents)) for each in step.sources)),
+        "pixel": float(batch * rows * columns),
+        "pixel_read": float(prod(source.extents[:3])),
+        "block": float(blocks),
+        "block_tap": blocks * taps,
+        "element_tap": elements * taps,
+        "channel": float(channels),
+        "channel_vector": float(_vectors(channels)),
+        "product": products,
+        "product_vector": products / VECTOR_ELEMENTS,
+        "line": lines,
+        "line_vector": line_vectors,
+    }
 
 
 def _vectors(elements: int) -> int:
     return -(-elements // VECTOR_ELEMENTS)
-
-
-def _results(step: Operation) -> int:
-    return prod(step.result.extents)
-
-
-def _read(step: Operation) -> int:
-    return prod(step.sources[0].extents)
-
-
-def _taps(step: Operation) -> int:
-    return prod(step.told(Window).kernel)
-
-
-def _pooled(step: Operation) -> float:
-    batch, rows, columns, channels = step.result.extents
-    return batch * rows * columns * (19 + _vectors(channels) * (37 + 2.4 * _taps(step)))
-
-
-def _converted(step: Operation) -> float:
-    source, result = step.sources[0], step.result
-    if source.layout != result.layout and not source.is_one_order:
-        return 40 * _vectors(_results(step))
-    return (52 if source.is_float else 60 if result.is_float else 8.2) * _vectors(_results(step)) + 60
-
-
-def _converted_in_c(step: Operation) -> float:
-    source, result = step.sources[0], step.result
-    if source.is_float and result.is_float:
-        return 28 * _results(step)
-    return (8.2 if source.is_float else 2.9) * _results(step)
-
-
-def _products(step: Operation) -> int:
-    """The products of a matrix product or a transposed conv."""
-    filters = step.told(Filters)
-    if step.operator == "matmul":
-        return _results(step) * filters.shape[3]
-    return prod(step.sources[0].extents[:3]) * prod(filters.shape)
-
-
-def _of_product(step: Operation) -> float:
-    """Packets of one product: of codes, or of floats, which are added up in float64."""
-    return 0.4 if step.sources[0].dtype in EIGHT_BITS and step.told(Filters).dtype == "int8" else 22.0
-
-
-def _multiplied(step: Operation) -> float:
-    """Two products of a vector a packet, and what makes codes of 128 sums of a pixel; of few outputs, of 32 pixels."""
-    pixels = prod(step.sources[0].extents[:3])
-    outputs = prod(step.told(Filters).shape[:3])
-    return _products(step) / 200 + pixels * (22 if outputs <= 8 else 100 * _vectors(outputs))
-
-
-def _unknown(step: Operation) -> float:
-    return 30.0 * max(_results(step), _read(step))
-
-
-Model = Callable[[Operation], float]
-IN_VECTORS: Mapping[str, Model] = {
-    "add": lambda step: 7 * _vectors(_results(step)) + 60,
-    "multiply": lambda step: 20 * _vectors(_results(step)) + 12 * step.result.extents[3],
-    "max_pool": _pooled,
-    "global_average_pool": lambda step: 3.5 * _vectors(_read(step)) + 19 * step.result.extents[3],
-    "convert": _converted,
-    "concat": lambda step: 25 * _vectors(_results(step)),
-    "matmul": _multiplied,
-    "conv_transpose": _multiplied,
-    "softmax": lambda step: 180 * _vectors(_results(step)),
-}
-"""Packets of operators in HVX."""
-IN_C: Mapping[str, Model] = {
-    "add": lambda step: 10.7 * _results(step),
-    "multiply": lambda step: 10.1 * _results(step),
-    "max_pool": lambda step: (11 + 0.55 * _taps(step)) * _results(step),
-    "average_pool": lambda step: (11 + 0.55 * _taps(step)) * _results(step),
-    "global_average_pool": lambda step: 14 * _read(step),
-    "convert": _converted_in_c,
-    "concat": lambda step: 2.8 * _results(step),
-    "softmax": lambda step: 90.0 * _results(step),
-    "matmul": lambda step: _of_product(step) * _products(step) + 20 * _results(step),
-    "conv_transpose": lambda step: _of_product(step) * _products(step) + 15 * _results(step),
-}
-"""Packets of operators in plain C on Hexagon."""
