@@ -146,6 +146,7 @@ def streams(first: int) -> Iterator[tuple[Case, Lowered]]:
                 threads=draw.one_of(1, 1, 2, 3, 4),
                 arch="v68",
             )
+            plan = replace(plan, order=draw.one_of("h_outer", "h_outer", "k_outer"))
             drawn = replace(case, plan=plan)
             yield drawn, lower_case(drawn)
         except (AssertionError, InputError, Unsupported):
