@@ -38,7 +38,7 @@ Input. Each step of the input read copies the logical elements of its slabs: pad
 Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included. A step
 past the end of the tensor stages it too, though it computes nothing, as in the listings of the source document.
 Resident filters are staged once. With ring buffers only steps that make something stage a filter, and where stripes
-roll inside of channel tiles, a tile of the filter is staged once for all of them.
+roll inside of channel tiles, a tile of the filter is staged once for all of them; of the last conv, for all images too.
 
 Output. Every element of the packed output is written once, its fringe included.
 
@@ -155,7 +155,9 @@ class BlockAxes:
         """How often all of a filter is staged by the conv that makes each tensor, unless it is resident."""
         staged = self._made(lambda made: made.stagings)
         for index in self.convs:
-            staged[index + 1] = np.where(self.rolls_in_tiles(index), self.passes[index + 1], staged[index + 1])
+            # The tiles of the last conv stand around all images.
+            passes = self.passes[index + 1] if index < self.convs[-1] else 1
+            staged[index + 1] = np.where(self.rolls_in_tiles(index), passes, staged[index + 1])
         return staged
 
     def _made(self, of: Callable[[Made], Integers]) -> list[Integers]:

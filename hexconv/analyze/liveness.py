@@ -118,7 +118,7 @@ def chain_nest(loops: NestLoops) -> tuple[Node, ...]:
     last = len(loops.convs) - 1
     staged = [_read_filter(index) for index in range(last + 1)] if loops.is_resident else []
     body = _conv(loops, last, (Leaf("write output", (OUTPUT_CACHE,)),))
-    whole = (*staged, *_loop(loops.images, body))
+    whole = (*staged, *_loop(loops.images and not _rolls_in_tiles(loops, last), body))
     nodes: list[Node] = []
     for node in whole:
         nodes += [leaf for leaf in _copies_in(node) if leaf.touches[0] in loops.doubled]
@@ -143,7 +143,8 @@ def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[N
     """A conv in its outer loops: its source is made first, then its filter is read.
 
     A conv with one row step makes its source once for all of its channel tiles, whatever the order. Where stripes roll
-    inside of channel tiles, these stand around the stripes alone, and the filter is read before all stripes of a tile.
+    inside of channel tiles, these stand around the stripes alone, those of the last conv around all images too, and the
+    filter is read before all stripes of a tile.
 
     Args:
         loops: the loops of the nest.
@@ -158,9 +159,16 @@ def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[N
     if loops.by_channels and conv.steps and not loops.rings:
         return _loop(conv.tiles, _loop(conv.steps, (*source, *tile)))
     ahead = (_READ_INPUT,) if index + 1 == loops.rings and loops.reads_first else ()
-    if loops.by_channels and index + 1 == loops.rings:
-        return _loop(conv.tiles, (*filter, *ahead, *_loop(conv.steps, (*source, *computed))))
+    if _rolls_in_tiles(loops, index):
+        stripes = (*ahead, *_loop(conv.steps, (*source, *computed)))
+        is_last = index + 1 == len(loops.convs)
+        return _loop(conv.tiles, (*filter, *_loop(loops.images and is_last, stripes)))
     return (*ahead, *_loop(conv.steps, (*source, *_loop(conv.tiles, tile))))
+
+
+def _rolls_in_tiles(loops: NestLoops, index: int) -> bool:
+    """Whether the stripes that roll inside of channel tiles are the steps of a conv."""
+    return loops.by_channels and index + 1 == loops.rings
 
 
 def _blocks(loops: NestLoops, index: int) -> tuple[Node, ...]:

@@ -83,13 +83,15 @@ class Plans:
             again: whether loops repeat what each conv reads.
             tiles: the channel tiles of each conv.
             has_ring: whether the input has a ring.
-            in_tiles: whether the stripes of each conv roll inside of its channel tiles.
+            in_tiles: whether the stripes of each conv roll inside of its channel tiles; those of the last conv stand
+                around all images.
         """
         double, per_tile = self.flags("buffering", "double"), self.flags("filters", "per_tile")
         repeated, found = np.full((1, 1, 1), images), dict[str, Any]()
         for index in reversed(range(len(steps))):
             copied = double & (repeated | steps[index] | (tiles[index] > 1))
-            staged = double & (repeated | (steps[index] & ~in_tiles[index]) | (tiles[index] > 1))
+            outermost = in_tiles[index] & (not found)
+            staged = double & ((repeated & ~outermost) | (steps[index] & ~in_tiles[index]) | (tiles[index] > 1))
             found |= {} if found else {OUTPUT_CACHE: copied}
             found |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), staged & per_tile)
             repeated = repeated | again[index]

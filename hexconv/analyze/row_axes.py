@@ -326,7 +326,8 @@ class NestAxes:
     def _stagings(self) -> Integers:
         """How often the filter of the conv that makes each tensor is staged: [T, words, H, K]."""
         staged = self._all_repeated(self.times(lambda counts: counts.stagings))
-        staged[-1] = np.where(self.plans.rolls_in_tiles, self.threads * self.one.extents[-1].batch, staged[-1])
+        once = self.plans.rolls_in_tiles & self.rows(lambda counts: counts.streams)[..., None]
+        staged[-1] = np.where(once, self.threads, staged[-1])
         return np.where(self.plans.flags("filters", "resident"), 1, staged)
 
     def stagings(self, index: int) -> Integers:

@@ -4,9 +4,9 @@ Every figure is a sum of products: how often something happens, by words and str
 k_split (`hexconv.analyze.row_axes`).
 
 Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
-makes anything (of the last conv once for all stripes that roll inside of its channel tiles), or once for all threads if
-it is resident; and the packed output once. Biases, vectors and tables go
-through no cache; `hexconv.analyze.planned` counts them once a call.
+makes anything, or once for all threads if it is resident; and the packed output once. Where stripes roll inside of
+channel tiles, each thread stages the filter of the last conv once. Biases, vectors and tables go through no cache;
+`hexconv.analyze.planned` counts them once a call.
 
 With double buffering a cache that is copied to or from more than once gets a second slot.
 
@@ -229,7 +229,7 @@ def _two_slots(axes: NestAxes) -> dict[str, Integers]:
     before: list[Any] = [False] * (len(axes.convs) - 1)  # a stripe of an intermediate is made in one step
     tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
     again, rings = (trips > 1) | (axes.again > 1), axes.rows(lambda counts: counts.streams)[..., None]
-    steps, in_tiles = [*before, trips > 1], [*before, axes.plans.rolls_in_tiles]
+    steps, in_tiles = [*before, trips > 1], [*before, axes.plans.rolls_in_tiles & rings]
     return axes.plans.two_slots(axes.one.extents[-1].batch > 1, steps, [*before, again], tiles, rings, in_tiles)
 
 

@@ -81,9 +81,10 @@ def write_back(sch: Schedule, cached: SBlockRV, plan: Plan, layout: Layout) -> T
     after:   for n, ko_outer, ho_outer:                                             order = "k_outer"
                  for ko_inner, ho_inner, wo, hi, wi, ki: output[...] = output_cache[...]
     or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
+    or:      for ko_outer, n, ho_outer: ...                                         order = "k_outer", halo = "roll"
     """
     loops = own_loops(sch, cached, loop_roles(layout))
-    tiles = tile(sch, loops, (plan.h_split, plan.k_split), plan.order)
+    tiles = tile(sch, loops, (plan.h_split, plan.k_split), plan.order, rolls=plan.halo == "roll")
     name_loops(sch, inside_blocks(loops))
     return tiles
 
@@ -100,7 +101,7 @@ def fuse_producer(sch: Schedule, block: SBlockRV, at: LoopRV, names: Sequence[st
     return own_loops(sch, block, names)
 
 
-def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order) -> Tiles:
+def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order, rolls: bool) -> Tiles:
     """Give a conv, or the write-back, outer loops over output-channel blocks and block rows, in the plan's order.
 
     before:  for n, ho, wo, ko, hi, wi, ki, ...: conv
@@ -116,19 +117,22 @@ def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order) -> 
     ho_outer, ho_inner = sch.split(loops["ho"], [None, min(rows, extent(sch, loops["ho"]))])
     step = {"ko_inner": ko_inner, "ho_inner": ho_inner, "wo": loops["wo"]}
     name_loops(sch, step)
-    return around_step(sch, order, loops["n"], ko_outer, ho_outer, {**step, **inside_blocks(loops)})
+    whole = {**step, **inside_blocks(loops)}
+    return around_step(sch, order, rolls, {"n": loops["n"], "ko_outer": ko_outer, "ho_outer": ho_outer}, whole)
 
 
-def around_step(sch: Schedule, order: Order, n: LoopRV, ko_outer: LoopRV, ho_outer: LoopRV, step: Loops) -> Tiles:
+def around_step(sch: Schedule, order: Order, rolls: bool, outer: Loops, step: Loops) -> Tiles:
     """Put the loops over tiles around those of one step, in the plan's order; one row step allows `h_outer` alone.
 
     before:  n, ko_outer, ho_outer and the loops of one step in any order
     after:   for n, ko_outer, ho_outer: for loops of one step: ...                  order = "k_outer"
     or:      for n, ho_outer, ko_outer: for loops of one step: ...                  order = "h_outer", or one row step
+    or:      for ko_outer, n, ho_outer: for loops of one step: ...                  order = "k_outer", stripes that roll
     """
+    n, ko_outer, ho_outer = (outer[name] for name in ("n", "ko_outer", "ho_outer"))
     rows_outside = order == "h_outer" or is_unit(sch, ho_outer)
-    outside, innermost = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
-    sch.reorder(n, outside, innermost, *step.values())
+    outside, innermost = ([n, ho_outer], ko_outer) if rows_outside else ([n, ko_outer], ho_outer)
+    sch.reorder(*(reversed(outside) if rolls and not rows_outside else outside), innermost, *step.values())
     name_loops(sch, {"n": n, "ko_outer": ko_outer, STRIPES: ho_outer})
     return Tiles(ko_outer, ho_outer, innermost, ho_outer if rows_outside else innermost, step)
 

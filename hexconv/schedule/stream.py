@@ -30,11 +30,11 @@ steps of the last conv that has several; convs behind it stay as they are.
 
 With `order = "k_outer"` the channel tiles of the conv whose steps are the stripes stand around all of them. Its filter
 is staged before the stripes of a tile, and these begin anew, those that run in too; earlier convs make each row of a
-stripe once, for all of their own tiles:
+stripe once, for all of their own tiles. The tiles of the last conv stand around all images, and strips, too:
 
     for ko_outer:
         filter #2 cache read
-        for ho_outer:
+        for n, ho_outer:
             input cache read, new rows
             for ko_outer: filter #1 cache read; conv2d #1, new rows
             conv2d #2

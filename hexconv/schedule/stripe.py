@@ -131,7 +131,8 @@ def write_laid_out(sch: Schedule, output: SBlockRV, plan: Plan, layout: Layout, 
     found = {**{name: loops[name] for name in ("wo", "wi", "ki") if name in loops}, **rows, **channels}
     step = {name: found[name] for name in STEP_ORDER if name in found}
     name_loops(sch, step)
-    return around_step(sch, plan.order, loops["n"], ko_outer, ho_outer, step)
+    outer = {"n": loops["n"], "ko_outer": ko_outer, "ho_outer": ho_outer}
+    return around_step(sch, plan.order, plan.halo == "roll", outer, step)
 
 
 def _rows(sch: Schedule, loops: Loops, plan: Plan) -> tuple[LoopRV, Loops]:
@@ -242,7 +243,8 @@ def _place_conv(
     rows = extent(sch, loops["ho"]) if is_one_step else plan.h_split
     splits = (rows, plan.k_split * CHANNEL_BLOCK // layouts.channel_units[conv.number])
     # A stripe that rolls makes new rows of each tensor once, for all channel tiles of what reads them.
-    tiles = primitives.tile(sch, loops, splits, "h_outer" if plan.halo == "roll" and later else plan.order)
+    rolls = plan.halo == "roll"
+    tiles = primitives.tile(sch, loops, splits, "h_outer" if rolls and later else plan.order, rolls)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
     note(sch, tiles.ho_outer, f"compute enough height of {before}")

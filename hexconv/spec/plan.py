@@ -45,8 +45,8 @@ class Plan:
         w_split: block columns (8 columns each) of the output in a strip, over all rows; left out, rows are whole.
             Strips follow each other (`hexconv.spec.strips`). The hvx kernel alone obeys it.
         column_halo: what happens to columns that two strips read. `"recompute"`: each strip loads and computes its own.
-            `"keep"`, where stripes roll: strips go from right to left, and the columns of the input and of every
-            intermediate that the next strip reads too stay in a cache of their own, over all rows
+            `"keep"`, where stripes roll and stand outermost: strips go from right to left, and the columns of the input
+            and of every intermediate that the next strip reads too stay in a cache of their own, over all rows
             (`hexconv.spec.strips`). No column is loaded or computed twice. All strips are equally wide, and the first
             one also makes columns right of the image: narrow strips waste the least.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
@@ -55,8 +55,8 @@ class Plan:
         halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
             `"roll"`: they stay in ring buffers, and no slab is loaded or computed twice. With the channel tiles
             outermost stripes roll anew for each tile of the conv whose steps they are: what it reads is made once for
-            each of its tiles, and each tile of its filter is staged once, for all stripes. Earlier convs run once for
-            each stripe, in all of their tiles.
+            each of its tiles, and each tile of its filter is staged once, for all stripes, and if it is the last conv,
+            for all strips and images. Earlier convs run once for each stripe, in all of their tiles.
         filters: how often filters are staged. `"per_tile"`: again for every step of their conv, but once for each tile
             where stripes roll inside of it. `"resident"`: once for the whole run.
         buffering: whether copies overlap compute. `"single"`: what a step needs is copied in, computed on and copied
