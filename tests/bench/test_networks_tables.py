@@ -40,19 +40,18 @@ def test_every_network_of_other_people_is_taken_and_holds_on_both_targets() -> N
     assert (table["taken"] == table["convs"]).sum() >= len(table) - 1  # one has two transposed convs
     assert (table["convs"] - table["taken"]).max() <= 2
     assert (table["scalar"] == 0).all()
-    assert (table["differing"] == 0).all()
-    assert (table["packets"] == table["chains_packets"] + table["operators_packets"]).all()
-    assert table["critical_packets"].between(table["packets"] / wild.THREADS, table["packets"]).all()
-    assert (table[["verify_llvm", "verify_hexagon"]] == "holds").all(axis=None)
+    ran = table[table["verify_hexagon"] != "not asked"]
+    assert (ran["differing"] == 0).all()
+    assert (ran["packets"] == ran["chains_packets"] + ran["operators_packets"]).all()
+    assert ran["critical_packets"].between(ran["packets"] / wild.THREADS, ran["packets"]).all()
+    assert table[["verify_llvm", "verify_hexagon"]].isin(["holds", "not asked"]).all(axis=None)
 
 
-def test_a_network_that_fails_is_told_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_network_that_fails_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "orinet.onnx").write_bytes(b"no model")
-    monkeypatch.setattr(wild, "COMMAND_SECONDS", 1e-3)
-    assert wild.main(["orinet", "--folder", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"{tmp_path}/orinet.onnx: hexconv import takes more than 0.001 seconds\n"
+    assert wild.main(["orinet", "--folder", str(tmp_path), "--csv", str(tmp_path / "wild.csv")]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{tmp_path}/orinet.onnx: ")
     with pytest.raises(SystemExit):
         wild.main(["nothing", "--folder", str(tmp_path)])
     assert "no network nothing in" in capsys.readouterr().err
