@@ -94,19 +94,21 @@ def _sides(value: tirx.Expr, either: Extreme) -> Iterator[tuple[tuple[tirx.Expr,
         yield (one - other.a, one - other.b), not isinstance(other, either)
 
 
-def of_one_length(run: Run, loop: tirx.For) -> tuple[tuple[Run, tirx.Expr], tuple[Run, tirx.Expr]] | None:
+def of_one_length(
+    run: Run, loop: tirx.For, of_rows: bool = False
+) -> tuple[tuple[Run, tirx.Expr], tuple[Run, tirx.Expr]] | None:
     """Return the run of a loop's whole trips and their number, and the run of the others from trip 0 on and theirs.
 
     Where a trip loses a whole length, one shorter trip is left, or none: its run then has no elements.
 
     None unless the length of its rows is the same number until it shrinks from trip to trip, and the run is one row or
-    becomes one where its rows have that number.
+    becomes one where its rows have that number; `of_rows` takes other runs, too.
     """
     if (found := _most_and_left(run.elements)) is None:
         return None
     most, left = found
     longest = joined(replace(run, elements=most))
-    if not is_one(longest.count):
+    if not is_one(longest.count) and not of_rows:
         return None
     first = with_values(left, {loop.loop_var: ZERO})
     shrinks = Analyzer().simplify(left - with_values(left, {loop.loop_var: loop.loop_var + ONE}))
@@ -177,7 +179,8 @@ def repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 
 def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     """Yield a run over the trips of a loop that are not all alike: some of them joined, or all of them row by row."""
-    if found := of_one_length(run, loop):
+    # A kernel that copies by itself does so in loops of a known number of trips; an engine takes as many starts.
+    if found := of_one_length(run, loop, of_rows=not mover.has_alternatives):
         (whole, trips), (shorter, left_over) = found
         yield from repeated(whole, _trips(loop, trips), mover)
         yield _once_or_repeated(shorter, _trips(loop, left_over), mover)

@@ -8,6 +8,8 @@ other serves it from the heap.
 """
 
 import math
+from collections.abc import Mapping
+from functools import cache
 
 import tvm
 import tvm_ffi
@@ -27,7 +29,8 @@ DEFAULT_ARCH = "v68"
 _TAG_PREFIX = "qcom/hexagon-"
 
 
-def capacities_bytes() -> dict[str, int]:
+@cache
+def capacities_bytes() -> Mapping[str, int]:
     """Return the VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
     tags = list_tags() or {}
     capacities = {
