@@ -473,8 +473,15 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     constant = ((2 * _zero(result) + 1) << shift >> 1) - count * _zero(source) * multiplier
     if shift < 1 or multiplier >= 2**31:
         shift, multiplier, constant = 1, 0, 0
-    numbers = (MEAN, shift, turned_bit(source), turned_bit(result), multiplier, 0)
-    return np.array(numbers, np.int32).tobytes() + np.int64(constant).tobytes() + thresholds.astype(np.int32).tobytes()
+    left = max(31 - whole.bit_length(), 0)
+    factor, offset = round(slope * 2.0 ** (51 - left)), round((_zero(result) + 0.5 - count * _zero(source) * slope) * 2**20)
+    if factor >= 2**31 or abs(offset) + slope * whole * 2**20 >= 2**31 - 2**21:
+        factor = 0
+    least, most = codes_of(np.array([0, whole]))
+    numbers = (MEAN, shift, turned_bit(source), turned_bit(result), multiplier, left)
+    fixed = (factor, offset, least, most)
+    words = (np.array(numbers, np.int32), np.int64(constant), np.array(fixed if factor else (0, 0, 0, 0), np.int32))
+    return b"".join(each.tobytes() for each in words) + thresholds.astype(np.int32).tobytes()
 
 
 MOST_ELEMENTS = 128

@@ -91,10 +91,12 @@ struct hexconv_products {
     int32_t numbers[]; /* bias, limit, shift, multiplier: each for all outputs; then weights [block][word][output of a block][4] */
 };
 
-/* A sum of codes becomes code k, a number from 0 on, if thresholds[k] <= sum < thresholds[k + 1]; about (sum * multiplier + constant) >> shift. */
+/* A sum of codes becomes code k, a number from 0 on, if thresholds[k] <= sum < thresholds[k + 1]; about (sum * multiplier + constant) >> shift.
+ * In vectors, where `factor` is not 0: sum << left times it, and `offset`, has 31 + 20 bits behind the point; then within least and most. */
 struct hexconv_mean {
-    int32_t form, shift, flip, sign, multiplier, padding;
+    int32_t form, shift, flip, sign, multiplier, left;
     int64_t constant;
+    int32_t factor, offset, least, most;
     int32_t thresholds[257];
 };
 

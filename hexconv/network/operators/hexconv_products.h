@@ -16,7 +16,7 @@ struct multiplied {
     size_t pixels, wide, outputs, runs; /* pixels of a row, and outputs without padding */
 };
 
-enum { PIXELS = 4, BLOCKS = 4, CLOSE = 56, MOST_OUTPUTS = 4096, MOST_WORDS = 2048, SHORT = 6 }; /* bytes that are quicker copied one by one */
+enum { PIXELS = 4, BLOCKS = 4, MOST_OUTPUTS = 4096, MOST_WORDS = 2048, SHORT = 6 }; /* bytes that are quicker copied one by one */
 
 struct finish {
     const V *bias, *limit, *shift, *multiplier, *weights;

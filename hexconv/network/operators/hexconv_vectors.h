@@ -95,7 +95,7 @@ ALWAYS V look(struct looked_up in, V codes) {
     return Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 7);
 }
 
-enum { POINT = 20 }; /* bits behind the point */
+enum { POINT = 20, CLOSE = 56 }; /* bits behind the point; how many of the last steps lie near the middle between two codes */
 
 ALWAYS V product_above(V one, V other) { /* the upper 32 of 63 bits */
     return Q6_Vw_vmpyoacc_VwVwVh_s1_sat_shift(Q6_Vw_vmpye_VwVuh(one, other), one, other);
@@ -105,6 +105,17 @@ ALWAYS int is_any_below(V values, int limit) {
     for (int by = VECTOR / 2; by >= 4; by /= 2) values = Q6_Vw_vmin_VwVw(values, Q6_V_vror_VR(values, by));
     return Q6_R_vextract_VR(values, 0) < limit;
 }
+
+/* Bytes of four vectors of words with 15 bits behind the point. */
+ALWAYS V packed_codes(const V words[4]) {
+    const V lower = Q6_Vh_vasr_VwVwR_sat(words[2], words[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(words[3], words[1], 15);
+    return Q6_Vb_vdeal_Vb(Q6_Vub_vpack_VhVh_sat(upper, lower));
+}
+
+static size_t common_divisor(size_t one, size_t other) { return other == 0 ? one : common_divisor(other, one % other); }
+
+/* After how many vectors channels come back in the same lanes. */
+static size_t period_of(size_t channels) { return channels / common_divisor(channels, VECTOR); }
 
 /* Some units of a work: those from `first` to `end`. */
 typedef void Part(const void *work, size_t first, size_t end);

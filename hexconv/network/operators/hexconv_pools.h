@@ -1,0 +1,399 @@
+/* Pools in HVX: the largest code under a window, and means of codes, of a window or of an image. */
+#ifndef HEXCONV_POOLS_H
+#define HEXCONV_POOLS_H
+
+#include "hexconv_moves.h"
+
+/* Taps of a window along one axis that lie in the source: places from `first` on, a distance apart. */
+struct under {
+    int first, count;
+};
+
+ALWAYS struct under under(int place, int taps, int stride, int dilation, int padding, int size) {
+    int first = place * stride - padding, tap = 0;
+    if (first >= 0 && first + (taps - 1) * dilation < size) return (struct under){first, taps};
+    for (; tap < taps && first < 0; tap++) first += dilation;
+    int count = 0;
+    for (int at = first; tap < taps && at < size; tap++, at += dilation) count++;
+    return (struct under){first, count};
+}
+
+/* Largest codes of a row of the result, some columns of the source at a time: first of all rows under a window, in a strip, then of
+ * columns. Pixels of at least a vector of channels are taken by vectors of these: a column of the strip is one vector. */
+struct pooled {
+    Tensor source, result;
+    const struct hexconv_window *window;
+};
+
+enum { STRIP = 8192 }; /* bytes */
+
+ALWAYS V larger(int is_signed, V one, V other) { return is_signed ? Q6_Vb_vmax_VbVb(one, other) : Q6_Vub_vmax_VubVub(one, other); }
+
+/* The largest codes of some vectors, each `taps` times in steps. */
+ALWAYS V largest_of(int is_signed, const uint8_t *from, size_t taps, size_t apart) {
+    V found = load(from);
+    for (size_t i = 1; i < taps; i++) found = larger(is_signed, found, load(from + i * apart));
+    return found;
+}
+
+#define OF_TAPS(of, taps, ...)                  \
+    do {                                        \
+        switch (taps) {                         \
+        case 1: of(__VA_ARGS__, 1); break;      \
+        case 2: of(__VA_ARGS__, 2); break;      \
+        case 3: of(__VA_ARGS__, 3); break;      \
+        case 5: of(__VA_ARGS__, 5); break;      \
+        default: of(__VA_ARGS__, (size_t)taps); \
+        }                                       \
+    } while (0)
+
+/* The largest codes of vectors a step apart, and of those `taps` times in the same distance from each. */
+ALWAYS void largest_each(int is_signed, const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps) {
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4, from += 4 * step, to += 4 * result_step) { /* four are made before one is written, so that they overlap */
+        const V made[4] = {largest_of(is_signed, from, taps, apart), largest_of(is_signed, from + step, taps, apart),
+                           largest_of(is_signed, from + 2 * step, taps, apart), largest_of(is_signed, from + 3 * step, taps, apart)};
+        put(to, made[0]), put(to + result_step, made[1]), put(to + 2 * result_step, made[2]), put(to + 3 * result_step, made[3]);
+    }
+    for (; i < count; i++, from += step, to += result_step) put(to, largest_of(is_signed, from, taps, apart));
+}
+
+static __attribute__((noinline)) void largest_unsigned(const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps) {
+#define LARGEST(...) largest_each(0, __VA_ARGS__)
+    OF_TAPS(LARGEST, taps, from, step, apart, to, result_step, count);
+#undef LARGEST
+}
+
+static __attribute__((noinline)) void largest_signed(const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps) {
+#define LARGEST(...) largest_each(1, __VA_ARGS__)
+    OF_TAPS(LARGEST, taps, from, step, apart, to, result_step, count);
+#undef LARGEST
+}
+
+typedef void Largest(const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps);
+
+static Largest *largest_for(Tensor source) { return source->dtype == HEXCONV_INT8 ? largest_signed : largest_unsigned; }
+
+/* The places of a row of a result whose windows lie in the source from the first tap to the last. */
+struct inside {
+    int first, end;
+};
+
+ALWAYS struct inside inside_of(const struct hexconv_window *window, int size, int made) {
+    const int reach = (window->columns - 1) * window->column_dilation, stride = window->column_stride;
+    const int first = (window->left + stride - 1) / stride, last = size - 1 - reach + window->left;
+    const int end = last < 0 ? 0 : last / stride + 1;
+    return (struct inside){first < made ? first : made, end < first ? first < made ? first : made : end < made ? end : made};
+}
+
+/* Some places of a row, out of a strip that begins with the column `begin`; its columns are `step` bytes apart. */
+ALWAYS void pool_places(const struct pooled *work, Largest *largest, struct inside inside, int x, int end, int begin, const uint8_t *strip, size_t step, uint8_t *to, size_t size, const uint8_t *stop) {
+    const struct hexconv_window *const window = work->window;
+    const size_t apart = (size_t)window->column_dilation * step, channels = (size_t)work->result->c;
+    for (; x < end; ) {
+        const struct under columns = under(x, window->columns, window->column_stride, window->column_dilation, window->left, work->source->w);
+        const uint8_t *const from = strip + (size_t)(columns.first - begin) * step;
+        size_t count = 1;
+        if (x >= inside.first && x < inside.end) count = (size_t)((inside.end < end ? inside.end : end) - x);
+        count = whole_pieces(to, (ptrdiff_t)channels, count, VECTOR, stop);
+        if (count > 0) largest(from, (size_t)window->column_stride * step, apart, to, channels, count, (size_t)columns.count);
+        else {
+            V found;
+            largest(from, 0, apart, (uint8_t *)&found, 0, 1, (size_t)columns.count);
+            put_some(to, found, size), count = 1;
+        }
+        x += (int)count, to += count * channels;
+    }
+}
+
+/* Columns of a strip: `count` vectors, `step` bytes apart in the source. */
+ALWAYS void pool_rows(const struct pooled *work, Largest *largest, const uint8_t *from, size_t step, size_t apart, size_t rows, size_t count, size_t bytes, uint8_t *strip) {
+    const struct span of = span_of(work->source);
+    const size_t whole = whole_pieces(from + (rows - 1) * apart, (ptrdiff_t)step, count, VECTOR, of.end);
+    largest(from, step, apart, strip, VECTOR, whole, rows);
+    for (size_t i = whole; i < count; i++) {
+        V edge[2] = {Q6_V_vzero(), Q6_V_vzero()};
+        const size_t left = least_of(bytes - i * step, VECTOR);
+        for (size_t row = 0; row < rows; row++) {
+            edge[0] = load_some(of, from + i * step + row * apart, left);
+            if (row > 0) largest((uint8_t *)edge, 0, VECTOR, (uint8_t *)&edge[1], 0, 1, 2);
+            else edge[1] = edge[0];
+        }
+        *(V *)(void *)(strip + i * VECTOR) = edge[1];
+    }
+}
+
+static void pool_part(const void *given, size_t first, size_t end) {
+    const struct pooled *const work = given;
+    const Tensor source = work->source, result = work->result;
+    const struct hexconv_window *const window = work->window;
+    Largest *const largest = largest_for(source);
+    const size_t channels = (size_t)source->c, height = (size_t)result->h, pitch = (size_t)source->w * channels;
+    const size_t wide = least_of(channels, VECTOR), step = channels < VECTOR ? channels : VECTOR; /* bytes of a column of the strip */
+    const int reach = (window->columns - 1) * window->column_dilation + 1;
+    const int together = (STRIP / (int)step - reach) / window->column_stride + 1;
+    const struct inside inside = inside_of(window, source->w, result->w);
+    const uint8_t *const stop = (const uint8_t *)result->data + end * (size_t)result->w * channels;
+    uint8_t strip[STRIP + VECTOR] __attribute__((aligned(128)));
+    *(V *)(void *)(strip + STRIP) = Q6_V_vzero();
+    for (size_t unit = first; unit < end; unit++) {
+        const int n = (int)(unit / height), y = (int)(unit % height);
+        const struct under rows = under(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
+        const uint8_t *const from = (const uint8_t *)source->data + hexconv_offset(source, n, rows.first, 0, 0);
+        uint8_t *const to = (uint8_t *)result->data + hexconv_offset(result, n, y, 0, 0);
+        for (int x = 0; x < result->w; x += together) {
+            const int last = x + together < result->w ? x + together : result->w;
+            const int left = x * window->column_stride - window->left, behind = (last - 1) * window->column_stride - window->left + reach;
+            const int begin = left < 0 ? 0 : left, over = behind < source->w ? behind : source->w;
+            const size_t columns = (size_t)(over - begin), count = channels < VECTOR ? vectors_of(columns * channels) : columns;
+            for (size_t c = 0; c < channels; c += VECTOR) {
+                const size_t at = least_of(c, channels - wide);
+                pool_rows(work, largest, from + (size_t)begin * channels + at, channels < VECTOR ? VECTOR : channels, (size_t)window->row_dilation * pitch,
+                          (size_t)rows.count, count, columns * channels, strip);
+                pool_places(work, largest, inside, x, last, begin, strip, step, to + (size_t)x * channels + at, wide, stop);
+            }
+        }
+    }
+}
+
+/* Whether each window has an element: its padding is less than it reaches, and its last place begins in the source. */
+static int has_all(Tensor source, const struct hexconv_window *window, Tensor result) {
+    return under(0, window->rows, window->row_stride, window->row_dilation, window->top, source->h).count > 0 &&
+           under(result->h - 1, window->rows, window->row_stride, window->row_dilation, window->top, source->h).count > 0 &&
+           under(0, window->columns, window->column_stride, window->column_dilation, window->left, source->w).count > 0 &&
+           under(result->w - 1, window->columns, window->column_stride, window->column_dilation, window->left, source->w).count > 0;
+}
+
+/* The vectors that a row of a result takes, for how many threads are worth waking. */
+static size_t rows_of_work(Tensor result, size_t each) {
+    const size_t row = vectors_of((size_t)result->w * (size_t)result->c) * each;
+    return row < FEW * 8 ? FEW * 8 / (row + 1) + 1 : 1;
+}
+
+static int is_idle(const uint8_t *codes) {
+    for (int i = 0; i < CODES; i++)
+        if (codes[i / 128 * 128 + i % 64 * 2 + i / 64 % 2] != i) return 0;
+    return 1;
+}
+
+static int max_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
+    const int form = form_of(result), reach = (window->columns - 1) * window->column_dilation + 1;
+    const int step = source->c < VECTOR ? source->c : VECTOR;
+    if (form != HEXCONV_TABLE || !lies_in_nhwc(source) || !lies_in_nhwc(result) || source->layout != result->layout || !has_all(source, window, result) ||
+        reach > STRIP / step) return hexconv_plain_operators().max_pool(NULL, source, window, result);
+    const struct hexconv_table *const table = result->integers;
+    const struct pooled work = {source, result, window};
+    const int failed = in_parts(user, pool_part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, (size_t)window->rows * 2));
+    if (failed || is_idle(table->codes)) return failed;
+    return look_up_in_place(user, result, table->codes);
+}
+
+/* Sums of codes over the pixels of an image, channel by channel. */
+struct averaged {
+    struct span codes; /* of one image */
+    uint8_t *result;
+    const struct hexconv_mean *form;
+    size_t channels, pixels;
+};
+
+static uint8_t mean_of(const struct hexconv_mean *form, int32_t sum) {
+    const int64_t about = ((int64_t)sum * form->multiplier + form->constant) >> form->shift;
+    int code = about < 0 ? 0 : about > 255 ? 255 : (int)about;
+    while (sum < form->thresholds[code]) code--;
+    while (sum >= form->thresholds[code + 1]) code++;
+    return (uint8_t)(code ^ form->sign);
+}
+
+/* The codes of the means of 128 sums, and where they lie so near the middle between two that the definition decides. */
+static V mean_codes(const struct hexconv_mean *form, const int32_t *sums, V near[4]) {
+    V fixed[4];
+    for (int i = 0; i < 4; i++) {
+        const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(load(sums + 32 * i), form->left), Q6_V_vsplat_R(form->factor)), Q6_V_vsplat_R(form->offset));
+        near[i] = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(CLOSE)), Q6_V_vsplat_R((1 << POINT) - 1));
+        fixed[i] = Q6_Vw_vasr_VwR(steps, POINT - 15);
+    }
+    const V codes = packed_codes(fixed);
+    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, bytes(form->least)), bytes(form->most)), bytes(form->sign));
+}
+
+/* Means of sums of some channels, up to a vector of them; more than these sums are read. */
+static void put_means(const struct hexconv_mean *form, const int32_t *sums, uint8_t *to, size_t count) {
+    if (form->factor == 0) {
+        for (size_t i = 0; i < count; i++) to[i] = mean_of(form, sums[i]);
+        return;
+    }
+    V near[4];
+    put_some(to, mean_codes(form, sums, near), count);
+    const V nearest = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(near[0], near[1]), Q6_Vw_vmin_VwVw(near[2], near[3]));
+    if (!is_any_below(nearest, 2 * CLOSE)) return;
+    for (size_t i = 0; i < count; i++)
+        if (((const int32_t *)near)[i] < 2 * CLOSE) to[i] = mean_of(form, sums[i]);
+}
+
+enum { SUMMED = 256 }; /* codes whose sum has 16 bits */
+
+/* Sums of each lane of vectors that are `step` bytes apart. */
+static void add_up(struct span of, const uint8_t *from, size_t step, size_t count, int flip, int32_t sums[VECTOR]) {
+    const V flips = bytes(flip), zero = Q6_V_vzero();
+    const size_t inside = whole_pieces(from, (ptrdiff_t)step, count, VECTOR, of.end);
+    W even = Q6_W_vcombine_VV(zero, zero), odd = even;
+    for (size_t done = 0; done < count;) {
+        const size_t now = least_of(count - done, SUMMED), quick = done < inside ? least_of(now, inside - done) : 0;
+        W both = Q6_W_vcombine_VV(zero, zero), rest = both;
+        size_t i = 0;
+        for (; i + 4 <= quick; i += 4, from += 4 * step) {
+            both = Q6_Wh_vmpaacc_WhWubRub(both, Q6_W_vcombine_VV(Q6_V_vxor_VV(load(from + step), flips), Q6_V_vxor_VV(load(from), flips)), 0x01010101);
+            rest = Q6_Wh_vmpaacc_WhWubRub(rest, Q6_W_vcombine_VV(Q6_V_vxor_VV(load(from + 3 * step), flips), Q6_V_vxor_VV(load(from + 2 * step), flips)), 0x01010101);
+        }
+        for (; i < now; i++, from += step) {
+            const V last = Q6_V_vxor_VV(load_some(of, from, least_of((size_t)(of.end - from), VECTOR)), flips);
+            both = Q6_Wh_vmpaacc_WhWubRub(both, Q6_W_vcombine_VV(zero, last), 0x01010101);
+        }
+        both = Q6_Wh_vadd_WhWh(both, rest);
+        even = Q6_Ww_vadd_WwWw(even, Q6_Wuw_vunpack_Vuh(Q6_V_lo_W(both)));
+        odd = Q6_Ww_vadd_WwWw(odd, Q6_Wuw_vunpack_Vuh(Q6_V_hi_W(both)));
+        done += now;
+    }
+    V *const to = (V *)sums;
+    const W low = Q6_W_vshuff_VVR(Q6_V_lo_W(odd), Q6_V_lo_W(even), -4), high = Q6_W_vshuff_VVR(Q6_V_hi_W(odd), Q6_V_hi_W(even), -4);
+    to[0] = Q6_V_lo_W(low), to[1] = Q6_V_hi_W(low), to[2] = Q6_V_lo_W(high), to[3] = Q6_V_hi_W(high);
+}
+
+/* Vectors of channels; the last one ends with the channels. Fewer channels are taken as they lie in a vector. */
+static void average_part(const void *given, size_t first, size_t end) {
+    const struct averaged *const work = given;
+    int32_t sums[VECTOR] __attribute__((aligned(128)));
+    const size_t wide = least_of(work->channels, VECTOR);
+    for (size_t unit = first; unit < end; unit++) {
+        const size_t c = least_of(unit * VECTOR, work->channels - wide), skip = unit * VECTOR - c;
+        add_up(work->codes, work->codes.begin + c, work->channels, work->pixels, work->form->flip, sums);
+        if (skip == 0) put_means(work->form, sums, work->result + c, wide);
+        else {
+            int32_t own[VECTOR] = {0};
+            for (size_t i = skip; i < VECTOR; i++) own[i - skip] = sums[i];
+            put_means(work->form, own, work->result + c + skip, VECTOR - skip);
+        }
+    }
+}
+
+enum { FEW_VECTORS = 16 }; /* after which channels come back in the same lanes */
+
+/* Fewer channels than a vector has lanes: whole vectors in which channels have the same lanes are added up. */
+static void average_few(const struct averaged *work) {
+    const size_t channels = work->channels, period = period_of(channels), size = (size_t)(work->codes.end - work->codes.begin), vectors = size / VECTOR;
+    int32_t sums[(FEW_VECTORS + 1) * VECTOR] __attribute__((aligned(128))) = {0}, totals[VECTOR] __attribute__((aligned(128)));
+    for (size_t unit = 0; unit < least_of(period, vectors); unit++)
+        add_up(work->codes, work->codes.begin + unit * VECTOR, period * VECTOR, (vectors - unit + period - 1) / period, work->form->flip, sums + unit * VECTOR);
+    for (size_t c = 0; c < channels; c += 32) {
+        V total = Q6_V_vzero();
+        for (size_t i = c; i < period * VECTOR; i += channels) total = Q6_Vw_vadd_VwVw(total, load(sums + i));
+        *(V *)(void *)(totals + c) = total;
+    }
+    for (size_t i = vectors * VECTOR; i < size; i++) totals[i % channels] += work->codes.begin[i] ^ work->form->flip;
+    put_means(work->form, totals, work->result, channels);
+}
+
+static int global_average_pool(void *user, Tensor source, Tensor result) {
+    if (form_of(result) != HEXCONV_MEAN || !lies_in_nhwc(source)) return hexconv_plain_operators().global_average_pool(NULL, source, result);
+    const size_t channels = (size_t)source->c, pixels = (size_t)source->h * (size_t)source->w;
+    for (size_t n = 0; n < (size_t)source->n; n++) {
+        uint8_t *const from = (uint8_t *)source->data + n * pixels * channels, *const to = (uint8_t *)result->data + n * channels;
+        const struct averaged work = {{from, from + pixels * channels}, to, result->integers, channels, pixels};
+        if (channels < VECTOR && period_of(channels) <= FEW_VECTORS) average_few(&work);
+        else if (in_parts(user, average_part, &work, vectors_of(channels), 1) != 0) return -1;
+    }
+    return 0;
+}
+
+/* Means under windows: rows of a result. */
+struct means {
+    Tensor source, result;
+    const struct hexconv_window *window;
+    const struct hexconv_means *form;
+};
+
+struct mean_of {
+    V multiplier, constant, least, most, sign;
+    struct looked_up low, high;
+    int shift;
+};
+
+static struct mean_of mean_of_elements(const struct hexconv_means *form, int elements) {
+    const struct hexconv_mean_of *mean = form->means;
+    while (mean->elements != elements) mean++;
+    return (struct mean_of){Q6_V_vsplat_R(mean->multiplier), Q6_V_vsplat_R(mean->constant), bytes(form->least), bytes(form->most), bytes(form->sign),
+                            table_of(mean->low), table_of(mean->high), mean->shift};
+}
+
+ALWAYS V about(const struct mean_of *by, V sums) { /* of 64 halves */
+    const V even = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyie_VwVuh(by->multiplier, sums), by->constant);
+    const V odd = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyio_VwVh(by->multiplier, sums), by->constant);
+    return Q6_Vuh_vasr_VwVwR_sat(Q6_Vw_vasr_VwR(odd, by->shift), Q6_Vw_vasr_VwR(even, by->shift), 0);
+}
+
+ALWAYS V mean_code(const struct mean_of *by, W sums) {
+    const V guessed = Q6_Vub_vasr_VuhVuhR_sat(about(by, Q6_V_hi_W(sums)), about(by, Q6_V_lo_W(sums)), 0);
+    const V code = Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(guessed, by->least), by->most);
+    const W least = Q6_Wb_vshuffoe_VbVb(look(by->high, code), look(by->low, code)); /* of even and of odd lanes */
+    const V one = halves(1), zero = Q6_V_vzero();
+    const V even = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuhVuh(Q6_V_lo_W(least), Q6_V_lo_W(sums)), one, zero);
+    const V odd = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuhVuh(Q6_V_hi_W(least), Q6_V_hi_W(sums)), one, zero);
+    return Q6_V_vxor_VV(Q6_Vb_vsub_VbVb(code, Q6_Vb_vshuffe_VbVb(odd, even)), by->sign);
+}
+
+ALWAYS int counted(int first, int count, int taps, int dilation, int size, int padding) { /* taps in the source and its padding */
+    int found = count;
+    if (padding < 0) return found;
+    found = 0;
+    for (int tap = 0; tap < taps; tap++) found += first + tap * dilation < size + padding;
+    return found;
+}
+
+static void means_part(const void *given, size_t first, size_t end) {
+    const struct means *const work = given;
+    const Tensor source = work->source, result = work->result;
+    const struct hexconv_window *const window = work->window;
+    const size_t channels = (size_t)source->c, pitch = (size_t)source->w * channels, wide = least_of(channels, VECTOR);
+    const uint8_t *const stop = (const uint8_t *)result->data + end * (size_t)result->w * channels;
+    const struct span of = span_of(source);
+    const V flip = bytes(work->form->flip);
+    struct mean_of by = mean_of_elements(work->form, work->form->means[0].elements);
+    int elements = work->form->means[0].elements;
+    for (size_t unit = first; unit < end; unit++) {
+        const int n = (int)(unit / (size_t)result->h), y = (int)(unit % (size_t)result->h);
+        const struct under rows = under(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
+        const int row_count = counted(y * window->row_stride - window->top, rows.count, window->rows, window->row_dilation, source->h, window->counts_padding ? window->bottom : -1);
+        uint8_t *to = (uint8_t *)result->data + hexconv_offset(result, n, y, 0, 0);
+        for (int x = 0; x < result->w; x++, to += channels) {
+            const struct under columns = under(x, window->columns, window->column_stride, window->column_dilation, window->left, source->w);
+            const int count = row_count * counted(x * window->column_stride - window->left, columns.count, window->columns, window->column_dilation, source->w,
+                                                  window->counts_padding ? window->right : -1);
+            if (count != elements) by = mean_of_elements(work->form, elements = count);
+            const uint8_t *const pixel = (const uint8_t *)source->data + hexconv_offset(source, n, rows.first, columns.first, 0);
+            for (size_t c = 0; c < channels; c += VECTOR) {
+                const size_t at = least_of(c, channels - wide);
+                W sums = Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero());
+                for (int row = 0; row < rows.count; row++)
+                    for (int column = 0; column < columns.count; column++) {
+                        const uint8_t *const from = pixel + at + (size_t)(row * window->row_dilation) * pitch + (size_t)(column * window->column_dilation) * channels;
+                        const V codes = Q6_V_vxor_VV(load_some(of, from, wide), flip);
+                        sums = Q6_Wuh_vadd_WuhWuh_sat(sums, Q6_Wuh_vzxt_Vub(codes));
+                    }
+                /* padding that counts stands for 0 */
+                const V zeros = halves((count - rows.count * columns.count) * (source->zero_point + (source->dtype == HEXCONV_INT8 ? 128 : 0)));
+                sums = Q6_Wuh_vadd_WuhWuh_sat(sums, Q6_W_vcombine_VV(zeros, zeros));
+                if (wide == VECTOR) put(to + at, mean_code(&by, sums));
+                else put_on(to, mean_code(&by, sums), wide, stop);
+            }
+        }
+    }
+}
+
+static int average_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
+    if (form_of(result) != HEXCONV_MEANS || !lies_in_nhwc(source) || !lies_in_nhwc(result) || !has_all(source, window, result))
+        return hexconv_plain_operators().average_pool(NULL, source, window, result);
+    const struct means work = {source, result, window, result->integers};
+    return in_parts(user, means_part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, 8));
+}
+
+#endif
