@@ -119,6 +119,12 @@ def table_form(codes: Array, result: Operand) -> bytes:
     return _header(TABLE) + _laid(made).tobytes()
 
 
+def reals_form(reals: Array) -> bytes:
+    """The form of floats that are looked up by the code of a source, as a byte."""
+    planes = reals.astype(np.float32).view(np.uint8).reshape(CODES, 4).T
+    return _header(REALS) + _laid(planes).tobytes()
+
+
 def _every_byte(operand: Operand) -> Array:
     return np.arange(CODES, dtype=np.uint8).view(operand.dtype)
 
@@ -135,8 +141,7 @@ def _convert(step: Operation, _: Constants) -> bytes | None:
         made = _small(step, (at,), to, [_every_byte(source).reshape(at.extents)]).reshape(-1)
         if is_codes(result):
             return table_form(made, result)
-        planes = made.astype(np.float32).view(np.uint8).reshape(CODES, 4).T
-        return _header(REALS) + _laid(planes).tobytes()
+        return reals_form(made)
     return _quantised(step) if source.is_float and is_codes(result) else None
 
 
@@ -361,17 +366,31 @@ def _of_two(step: Operation, constants: Constants) -> bytes | None:
     result = step.result
     whole = [at for at, source in enumerate(step.sources) if source.extents == result.extents and is_codes(source)]
     at = next((at for at in whole if step.sources[at].buffer not in constants), None)
-    if at is None or not is_codes(result):
+    if at is None:
         return None
     other = step.sources[1 - at]
+    if result.dtype == "float32" and other.buffer in constants and constants[other.buffer].size == 1:
+        return _reals_of_one(step, at, constants[other.buffer])
+    if not is_codes(result):
+        return None
     if other.buffer in constants:
         return _of_constant(step, at, constants[other.buffer]) if other.extents[0] == 1 else None
     if other.extents == result.extents and is_codes(other):
         return _of_two_tensors(step)
     if other.extents[1:] != (1, 1, result.extents[3]) or not is_codes(other):
         return None
-    codes, slopes = _rows(step, at, _every_byte(other))
-    return _scaled(GATED, codes, slopes, step.sources[at], result)
+    rows = _rows(step, at, _every_byte(other))
+    return _scaled(GATED, *rows, step.sources[at], result) if rows else None
+
+
+def _reals_of_one(step: Operation, at: int, value: Array) -> bytes:
+    """The float that each code and one number make."""
+    source = _grid(step.sources[at], (1, 1, 1, CODES), "source")
+    number = _grid(step.sources[1 - at], (1, 1, 1, 1), "number")
+    sources, seen = [source, number], [_every_byte(source).reshape(source.extents), value.reshape(1, 1, 1, 1)]
+    order = slice(None, None, 1 if at == 0 else -1)
+    made = _small(step, tuple(sources[order]), _grid(step.result, source.extents, "made"), seen[order])
+    return reals_form(made.reshape(-1))
 
 
 MOST_CONSTANTS = 1 << 16
@@ -385,15 +404,21 @@ def _of_constant(step: Operation, at: int, values: Array) -> bytes | None:
             return None
         values = np.broadcast_to(values, (1, *result.extents[1:]))
     unlike, number = np.unique(values, return_inverse=True)
-    codes, slopes = _rows(step, at, unlike)
+    rows = _rows(step, at, unlike)
+    if rows is None:
+        return None
+    codes, slopes = rows
     if values.size == 1:
         by_byte = codes[0][np.arange(CODES) ^ turned_bit(source)] ^ turned_bit(result)
         return _header(TABLE) + _laid(by_byte).tobytes()
     return _scaled(CHANNELS, codes, slopes, source, result, number.reshape(-1))
 
 
-def _rows(step: Operation, at: int, values: Array) -> tuple[Array, Array]:
-    """For each value of the other operand, the result of each code as numbers from 0 on, and its slope in codes."""
+def _rows(step: Operation, at: int, values: Array) -> tuple[Array, Array] | None:
+    """For each value of the other operand, the result of each code as numbers from 0 on, and its slope in codes.
+
+    None where some result is no number.
+    """
     source, other, result = step.sources[at], step.sources[1 - at], step.result
     one = _grid(source, (1, 1, CODES, 1), "one")
     many = _grid(other, (1, 1, 1, values.size), "many")
@@ -401,7 +426,10 @@ def _rows(step: Operation, at: int, values: Array) -> tuple[Array, Array]:
     operands = [(one, _all_codes(source).reshape(one.extents)), (many, values.reshape(many.extents))]
     ordered = operands if at == 0 else operands[::-1]
     changed = replace(step, sources=tuple(operand for operand, _ in ordered), result=made)
-    reals = OPERATORS[step.operator](changed, [array for _, array in ordered], {})[0, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):  # a code may stand for 0
+        reals = OPERATORS[step.operator](changed, [array for _, array in ordered], {})[0, 0]
+    if not np.all(np.isfinite(reals)):
+        return None
     codes = _numbers(stored_as(reals, made), result).T
     slopes = (reals[-1].astype(np.float64) - reals[0]) / (CODES - 1) / float(np.float32(result.scale))
     return codes, slopes
@@ -474,7 +502,10 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     if shift < 1 or multiplier >= 2**31:
         shift, multiplier, constant = 1, 0, 0
     left = max(31 - whole.bit_length(), 0)
-    factor, offset = round(slope * 2.0 ** (51 - left)), round((_zero(result) + 0.5 - count * _zero(source) * slope) * 2**20)
+    factor, offset = (
+        round(slope * 2.0 ** (51 - left)),
+        round((_zero(result) + 0.5 - count * _zero(source) * slope) * 2**20),
+    )
     if factor >= 2**31 or abs(offset) + slope * whole * 2**20 >= 2**31 - 2**21:
         factor = 0
     least, most = codes_of(np.array([0, whole]))

@@ -93,6 +93,28 @@ def of_halves(draw: Draw) -> Drawn:
     return draw.drawn("add", [one, other], result)
 
 
+def of_reals(draw: Draw) -> Drawn:
+    """Codes and floats, some repeated along axes, in each layout."""
+    extents, layout = draw.extents(), str(draw.random.choice([NHWC, NCHW]))
+    operator = str(draw.random.choice(["add", "subtract", "multiply", "divide"]))
+    sources, repeated = [], draw.random.integers(0, 8, 4)  # of 0 and 1, by the one or the other
+    for number, name in enumerate(("one", "other")):
+        batch, rows, columns, channels = (
+            1 if at == number else size for at, size in zip(repeated, extents, strict=True)
+        )
+        own = batch, rows, columns, channels
+        codes = draw.operand(name, own, layout)
+        sources.append(codes if draw.chance(0.5) else Operand(name, own, "float32", layout))
+    result = draw.result(extents, layout)
+    plain = Operand("result", extents, "float32", layout, low=result.low, high=result.high)
+    drawn = draw.drawn(operator, sources, plain if draw.chance(0.5) else result)
+    if operator == "divide" and not sources[1].is_float:  # no code may stand for 0
+        codes = drawn.arrays["other"]
+        other = np.where(codes == sources[1].zero_point, codes ^ codes.dtype.type(1), codes)
+        return replace(drawn, arrays={**drawn.arrays, "other": other})
+    return drawn
+
+
 def products(draw: Draw) -> Drawn:
     """A matrix product, or a transposed conv whose windows lie side by side."""
     inputs, outputs, is_matrix = draw.below(300), draw.below(200 if draw.chance(0.7) else 8), draw.chance(0.5)
@@ -287,6 +309,7 @@ KINDS = (
     products,
     of_halves,
     of_two,
+    of_reals,
     of_gates,
     of_constants,
     pool("max_pool"),

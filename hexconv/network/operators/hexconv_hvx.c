@@ -54,6 +54,28 @@ static int look_up_all(void *user, Tensor source, Tensor result) {
     return in_parts(user, look_up_part, &work, vectors_of(bytes_of(result)), FEW);
 }
 
+/* Floats that codes stand for, looked up byte by byte. */
+static void look_reals_up_part(const void *given, size_t first, size_t end) {
+    const struct vectors *const work = given;
+    const struct hexconv_reals *const form = work->form;
+    const struct looked_up tables[4] = {table_of(form->bytes[0]), table_of(form->bytes[1]), table_of(form->bytes[2]), table_of(form->bytes[3])};
+    for (size_t i = first; i < end; i++) {
+        const V codes = vector_at(work->one, i);
+        const W low = Q6_W_vshuff_VVR(look(tables[1], codes), look(tables[0], codes), -1);
+        const W high = Q6_W_vshuff_VVR(look(tables[3], codes), look(tables[2], codes), -1);
+        const W one = Q6_W_vshuff_VVR(Q6_V_lo_W(high), Q6_V_lo_W(low), -2), two = Q6_W_vshuff_VVR(Q6_V_hi_W(high), Q6_V_hi_W(low), -2);
+        put_at(work->result, 4 * i, Q6_V_lo_W(one));
+        if ((4 * i + 1) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 1, Q6_V_hi_W(one));
+        if ((4 * i + 2) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 2, Q6_V_lo_W(two));
+        if ((4 * i + 3) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 3, Q6_V_hi_W(two));
+    }
+}
+
+static int look_reals_up(void *user, Tensor source, Tensor result) {
+    const struct vectors work = {span_of(source), span_of(source), span_of(result), result->integers};
+    return in_parts(user, look_reals_up_part, &work, vectors_of(bytes_of(source)), FEW);
+}
+
 /* Sums of two tensors: multipliers of 21 bits in three limbs of 7, so that no limb's sum has more than 16 bits. */
 struct summed {
     int limbs[3];
@@ -274,6 +296,7 @@ static int of_two(void *user, Tensor one, Tensor other, Tensor result) {
     const int form = form_of(result), is_first = are_alike(one, result) && has_bytes(one);
     const Tensor codes = is_first ? one : other, rest = is_first ? other : one;
     if (form == HEXCONV_TABLE && has_bytes(codes) && are_alike(codes, result)) return look_up_all(user, codes, result);
+    if (form == HEXCONV_REALS && has_bytes(codes) && are_alike(codes, result)) return look_reals_up(user, codes, result);
     if (form == HEXCONV_SUM && has_bytes(one) && has_bytes(other) && are_alike(one, result) && are_alike(other, result)) {
         const struct vectors work = {span_of(one), span_of(other), span_of(result), result->integers};
         return in_parts(user, sum_part, &work, vectors_of(bytes_of(result)), FEW);
@@ -365,23 +388,6 @@ static void quantise_part(const void *given, size_t first, size_t end) {
     }
 }
 
-/* Floats that codes stand for, looked up byte by byte. */
-static void look_reals_up_part(const void *given, size_t first, size_t end) {
-    const struct vectors *const work = given;
-    const struct hexconv_reals *const form = work->form;
-    const struct looked_up tables[4] = {table_of(form->bytes[0]), table_of(form->bytes[1]), table_of(form->bytes[2]), table_of(form->bytes[3])};
-    for (size_t i = first; i < end; i++) {
-        const V codes = vector_at(work->one, i);
-        const W low = Q6_W_vshuff_VVR(look(tables[1], codes), look(tables[0], codes), -1);
-        const W high = Q6_W_vshuff_VVR(look(tables[3], codes), look(tables[2], codes), -1);
-        const W one = Q6_W_vshuff_VVR(Q6_V_lo_W(high), Q6_V_lo_W(low), -2), two = Q6_W_vshuff_VVR(Q6_V_hi_W(high), Q6_V_hi_W(low), -2);
-        put_at(work->result, 4 * i, Q6_V_lo_W(one));
-        if ((4 * i + 1) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 1, Q6_V_hi_W(one));
-        if ((4 * i + 2) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 2, Q6_V_lo_W(two));
-        if ((4 * i + 3) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 3, Q6_V_hi_W(two));
-    }
-}
-
 /* Bytes of an image from NHWC to NCHW, or back. */
 static int move(void *user, Tensor source, Tensor result) {
     const size_t pixels = (size_t)source->h * (size_t)source->w, channels = (size_t)source->c, image = pixels * channels;
@@ -401,10 +407,7 @@ static int convert(void *user, Tensor source, Tensor result) {
     const int form = form_of(result), lies_alike = source->layout == result->layout || source->c == 1 || source->h * source->w == 1;
     if (form == HEXCONV_TABLE && lies_alike && has_bytes(source)) return look_up_all(user, source, result);
     if (form == HEXCONV_MOVED && !lies_alike && has_bytes(source) && has_bytes(result)) return move(user, source, result);
-    if (form == HEXCONV_REALS && lies_alike && has_bytes(source)) {
-        const struct vectors work = {span_of(source), span_of(source), span_of(result), result->integers};
-        return in_parts(user, look_reals_up_part, &work, vectors_of(bytes_of(source)), FEW);
-    }
+    if (form == HEXCONV_REALS && lies_alike && has_bytes(source)) return look_reals_up(user, source, result);
     if (form == HEXCONV_QUANTISED && lies_alike && source->dtype == HEXCONV_FLOAT32) {
         const struct quantised work = {source->data, span_of(result), result->integers, result};
         return in_parts(user, quantise_part, &work, vectors_of(bytes_of(result)), FEW);

@@ -67,32 +67,58 @@ static inline float made_of(enum binary which, float one, float other) {
     }
 }
 
-/* The same as `binary` for tensors of bytes: what codes stand for is looked up. */
-static void binary_of_bytes(Tensor one, Tensor other, Tensor result, enum binary which) {
+static int has_reals(Tensor tensor) { return tensor->dtype == HEXCONV_FLOAT32 && tensor->layout != HEXCONV_NHWC8H8W32C; }
+
+/* Some channels of a pixel, a step apart: floats, or codes that are looked up. */
+static inline void read_together(const void *data, size_t at, size_t step, const float *table, int looks_up, size_t count, float *reals) {
+    const uint8_t *const codes = (const uint8_t *)data + at;
+    const float *const floats = (const float *)data + at;
+    if (looks_up) for (size_t i = 0; i < count; i++) reals[i] = table[codes[i * step]];
+    else for (size_t i = 0; i < count; i++) reals[i] = floats[i * step];
+}
+
+static inline void write_made(Tensor to, float reciprocal, size_t at, size_t step, size_t count, const float *made) {
+    if (to->dtype != HEXCONV_FLOAT32) {
+        for (size_t i = 0; i < count; i++) ((uint8_t *)to->data)[at + i * step] = code_of(to, made[i], reciprocal);
+    } else
+        for (size_t i = 0; i < count; i++) ((float *)to->data)[at + i * step] = between(to->low, made[i], to->high);
+}
+
+/* The same as `binary` for tensors of bytes or floats: what codes stand for is looked up. */
+static inline __attribute__((always_inline)) void binary_of_pixels(Tensor one, Tensor other, Tensor result, enum binary which, int are_codes) {
     float ones[CODES], others[CODES];
-    const struct hexconv_tensor to = within_steps(result); /* a copy, which nothing that is written can change */
-    const float reciprocal = 1 / to.scale;
+    const int is_float = !are_codes && result->dtype == HEXCONV_FLOAT32, looks_up[2] = {are_codes || has_bytes(one), are_codes || has_bytes(other)};
+    const struct hexconv_tensor to = is_float ? *result : within_steps(result); /* a copy, which nothing that is written can change */
+    const float reciprocal = is_float ? 0 : 1 / to.scale;
     const size_t steps[3] = {one->c == 1 ? 0 : channel_step(one), other->c == 1 ? 0 : channel_step(other), channel_step(result)};
-    reals_of(one, ones);
-    reals_of(other, others);
-    EACH_PIXEL(result, n, y, x) {
-        const uint8_t *const left = (const uint8_t *)one->data + repeated(one, n, y, x, 0);
-        const uint8_t *const right = (const uint8_t *)other->data + repeated(other, n, y, x, 0);
-        uint8_t *const written = (uint8_t *)result->data + hexconv_offset(result, n, y, x, 0);
+    const void *const left = one->data, *const right = other->data;
+    if (looks_up[0]) reals_of(one, ones);
+    if (looks_up[1]) reals_of(other, others);
+    EACH_PIXEL(&to, n, y, x) {
+        const size_t lefts = repeated(one, n, y, x, 0), rights = repeated(other, n, y, x, 0), at = hexconv_offset(&to, n, y, x, 0);
         size_t c = 0;
         for (; c + TOGETHER <= (size_t)to.c; c += TOGETHER) {
-            float made[TOGETHER];
-            for (size_t i = 0; i < TOGETHER; i++) made[i] = made_of(which, ones[left[(c + i) * steps[0]]], others[right[(c + i) * steps[1]]]);
-            write_together(&to, made, reciprocal, written + c * steps[2], steps[2]);
+            float read[2][TOGETHER], made[TOGETHER];
+            read_together(left, lefts + c * steps[0], steps[0], ones, looks_up[0], TOGETHER, read[0]);
+            read_together(right, rights + c * steps[1], steps[1], others, looks_up[1], TOGETHER, read[1]);
+            for (size_t i = 0; i < TOGETHER; i++) made[i] = made_of(which, read[0][i], read[1][i]);
+            if (is_float) write_made(&to, reciprocal, at + c * steps[2], steps[2], TOGETHER, made);
+            else write_together(&to, made, reciprocal, (uint8_t *)to.data + at + c * steps[2], steps[2]);
         }
-        for (; c < (size_t)to.c; c++)
-            written[c * steps[2]] = code_of(&to, made_of(which, ones[left[c * steps[0]]], others[right[c * steps[1]]]), reciprocal);
+        for (; c < (size_t)to.c; c++) {
+            float read[2], made;
+            read_together(left, lefts + c * steps[0], 0, ones, looks_up[0], 1, &read[0]);
+            read_together(right, rights + c * steps[1], 0, others, looks_up[1], 1, &read[1]);
+            made = made_of(which, read[0], read[1]);
+            write_made(&to, reciprocal, at + c * steps[2], 0, 1, &made);
+        }
     }
 }
 
-static int binary(Tensor one, Tensor other, Tensor result, enum binary which) {
-    if (has_bytes(one) && has_bytes(other) && has_usual_bytes(result)) {
-        binary_of_bytes(one, other, result, which);
+static inline __attribute__((always_inline)) int binary(Tensor one, Tensor other, Tensor result, enum binary which) {
+    if ((has_bytes(one) || has_reals(one)) && (has_bytes(other) || has_reals(other)) && (has_usual_bytes(result) || has_reals(result))) {
+        if (has_bytes(one) && has_bytes(other) && has_bytes(result)) binary_of_pixels(one, other, result, which, 1);
+        else binary_of_pixels(one, other, result, which, 0);
         return 0;
     }
     EACH(result, n, y, x, c) {
