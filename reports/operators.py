@@ -24,11 +24,13 @@ from hexconv.network.program_steps import (
     NCHW,
     NHWC,
     Along,
+    Dimension,
     Extents,
     Filters,
     Map,
     Operand,
     Operation,
+    Powers,
     Program,
     View,
     Window,
@@ -216,8 +218,8 @@ class Row:
         elements: the elements of its largest tensor.
         plain_packets: packets an element in plain C.
         hvx_packets: packets an element in HVX, on one thread.
-        floor_packets: the same by the instructions of which HVX issues one a packet: vectors that are loaded, looked up
-            or shifted.
+        floor_packets: the same by the instructions of which HVX issues one a packet, those that `floor_counts` names.
+        floor_counts: which instructions the floor counts; all others fit beside them.
         over_floor: `hvx_packets` over `floor_packets`.
         threads_packets: packets an element of the busiest thread of four, with what the caller does alone.
         differing: elements that differ from numpy's, in all three.
@@ -229,6 +231,7 @@ class Row:
     plain_packets: float
     hvx_packets: float
     floor_packets: float
+    floor_counts: str
     over_floor: float
     threads_packets: float
     differing: int
@@ -247,6 +250,29 @@ class Case:
     constants: Mapping[str, Array]
 
 
+COUNTED = {
+    "add": "shifts: carries of limbs, and to narrow",
+    "multiply": "shifts: carries of limbs, and to narrow",
+    "max pool": "loads: of rows, and for stride 1 of columns",
+    "average pool": "loads: of rows, then of columns",
+    "global average": "loads",
+    "requantise": "tables: 8 a vector",
+    "table": "tables: 8 a vector",
+    "concat": "tables: 8 a vector of codes that change",
+    "dequantise": "tables: 8 of each byte of a float",
+    "softmax": "tables: 8 of each byte of a power",
+    "quantise": "shifts: 5 of each of 4 words, and to narrow",
+    "NHWC to NCHW": "permutations: exchanges, and what makes a power of two of rows",
+    "NCHW to NHWC": "permutations: exchanges, and what makes a power of two of rows",
+    "channel shuffle": "permutations: exchanges and unaligned accesses of a pixel",
+    "depth to space": "permutations: exchanges",
+    "split": "loads",
+    "nearest": "stores",
+    "conv_transpose": "products, two a packet",
+    "matmul": "products, two a packet",
+}
+"""By the first words of a case, what its floor counts. HVX takes a load, a store, a shift, one permutation (a table,
+an exchange, an unaligned access) and two products a packet."""
 THREADS = 4
 SCALES = (0.0201331, 0.0310127, 0.0417709)
 """Of the operands and the result: no sum of theirs lies half way between two codes."""
@@ -309,8 +335,7 @@ def cases() -> Iterator[Case]:
                 Operand(word, (1, size, size, channels), "uint8", layout)
                 for word, layout in zip(("one", "result"), layouts, strict=True)
             )
-            stages = min((channels - 1).bit_length(), 7) / 2
-            yield Case(name, Operation("convert", "convert", (one,), made), max(stages, 1), {})
+            yield Case(name, Operation("convert", "convert", (one,), made), _turned(channels, size * size), {})
     reals = Operand("one", (1, 224, 224, 3), "float32", NCHW)
     codes = replace(_operand("result", (1, 224, 224, 3), 0, 114), layout=NCHW)
     yield Case("quantise", Operation("convert", "convert", (reals,), codes), 4 * 6, {})
@@ -362,6 +387,38 @@ def other_cases() -> Iterator[Case]:
         assert joined is not None
         how = View(loops(apart.moved(apart.places.transpose(0, 3, 4, 1, 5, 2)), joined))
         yield Case("depth to space", Operation("view", "view", (one,), made, (how,)), 2, {})
+    for name, nest, least, source, result in _VIEWS:
+        how = View(tuple(Dimension(*loop) for loop in nest))
+        operands = Operand("one", source, "uint8"), Operand("result", result, "uint8")
+        yield Case(name, Operation("view", "view", operands[:1], operands[1], (how,)), least, {})
+    one = _operand("one", (1, 16, 2100, 4), 0, 114)
+    powers = np.exp(-np.arange(256) * np.float64(np.float32(one.scale))).astype(np.float32)
+    made = replace(one, buffer="result", scale=2.0**-8, zero_point=0)
+    operation = Operation("softmax", "softmax", (one,), made, (Powers("powers", 1),))
+    yield Case("softmax", operation, 24, {"powers": powers})
+
+
+_VIEWS = (
+    ("channel shuffle", ((784, 136, 136), (34, 1, 4), (4, 34, 1)), 10 * 128 / 136, (1, 28, 28, 136), (1, 28, 28, 136)),
+    ("split", ((6400, 32, 16), (16, 1, 1)), 1.0, (1, 80, 80, 32), (1, 80, 80, 16)),
+    (
+        "nearest 2x",
+        ((20, 2560, 10240), (2, 0, 5120), (20, 128, 256), (2, 0, 128), (128, 1, 1)),
+        1.0,
+        (1, 20, 20, 128),
+        (1, 40, 40, 128),
+    ),
+)
+
+
+def _turned(channels: int, pixels: int) -> float:
+    """Permutations for each vector of a matrix that is turned: exchanges, and what makes a power of two of its rows."""
+    small = min(channels, pixels, 128)
+    power = 1 << (small - 1).bit_length()
+    stages = power.bit_length() - 1
+    if small < 128:
+        return (power * stages / 2 + (2 * power if power > small else 0)) / small
+    return stages / 2 + int(channels % 128 > 0) + int(pixels % 128 > 0)
 
 
 def rows() -> Iterator[Row]:
@@ -397,6 +454,7 @@ def rows() -> Iterator[Row]:
             round(each[0], 3),
             round(each[1], 4),
             round(floor, 4),
+            next(told for kind, told in COUNTED.items() if case.name.startswith(kind)),
             round(each[1] / floor, 2),
             round(each[2], 4),
             plain.differing + hvx.differing + several.differing,
