@@ -16,7 +16,7 @@ import numpy as np
 from hexconv.errors import InputError, Unsupported
 from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.best_plan import best_plan
-from hexconv.search.cuts import Cut, Cuts, Front, best_cuts
+from hexconv.search.cuts import Cut, Cuts, Front, Piece, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
@@ -228,13 +228,37 @@ def _planned(case: Case, question: Question) -> Answer:
         case.chain,
         question,
         found,
-        cuts,
+        _no_worse(cuts, default, case.chain, question),
         missing,
         all_in_vtcm=all_in_vtcm,
         cut_in_vtcm=cut_in_vtcm,
         unplanned=default,
         other_speeds=speeds,
     )
+
+
+PAID = 0.01
+"""The share of the least time that is paid for an answer that isn't worse than no plan in bytes and in packets."""
+
+
+def _no_worse(cuts: Cuts, default: Figures | None, chain: Chain, question: Question) -> Cuts:
+    """Return the cuts by one that isn't worse than no plan in bytes and in packets, where the quickest is in both.
+
+    A plan may be quicker by the model of time alone: its steps hide more of their copies. It stays the answer where all
+    others take more than `PAID` longer.
+    """
+    if question.objective != "time" or not default or not cuts.best or not _is_worse(cuts.best, default):
+        return cuts
+    whole = Cut((Piece(1, len(chain.conv), chain, default),))
+    most = cuts.best.time_packets(question.beta) * (1 + PAID)
+    others = [cut for cut in (*cuts.quick, whole) if not _is_worse(cut, default)]
+    quick = [cut for cut in others if cut.time_packets(question.beta) <= most]
+    return cuts.by(min(quick, key=lambda cut: cut.traffic_bytes, default=cuts.best))
+
+
+def _is_worse(cut: Cut, default: Figures) -> bool:
+    """Whether a cut moves more bytes and takes more packets, too."""
+    return cut.traffic_bytes > default.traffic_bytes and cut.latency_packets > default.latency_packets
 
 
 def _unplanned(case: Case, question: Question) -> Figures | None:

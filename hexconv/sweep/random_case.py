@@ -12,6 +12,8 @@ One integer case in six for hvx that is left has a conv in groups of several cha
 
 One case in three of bytes for hvx that is left has few channels and wide rows.
 
+One case in three for hvx is an answer of the search: a piece of the best cut of the chain, under its best plan.
+
 Case i of seed S is the same in every sweep, since each case has a generator of its own.
 """
 
@@ -21,14 +23,18 @@ from math import prod
 from typing import Any, get_args
 
 from hexconv.analyze.block_nest import BlockStripes
+from hexconv.errors import Unsupported
 from hexconv.kernel.tiles import BYTES
+from hexconv.search.cuts import best_cuts
+from hexconv.search.question import Question, in_bands, placed
 from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
 from hexconv.spec.chain import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
+from hexconv.spec.choices import Objective
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import Kernel, most_threads
 from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
-from hexconv.spec.places import MIXED, Storage
+from hexconv.spec.places import MIXED, Caches, Storage
 from hexconv.spec.plan import WITHOUT_TAG
 from hexconv.spec.strips import why_no_strips
 from hexconv.sweep.random_chains import (
@@ -172,7 +178,38 @@ SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 
 def random_case(seed: int, index: int) -> Case:
     """Draw case `index` of `seed`, named `random-SEED-INDEX`."""
-    return drawn_case(Seeded(seed, index), EVERYTHING, f"random-{seed}-{index}")
+    draw = Seeded(seed, index)
+    case = drawn_case(draw, EVERYTHING, f"random-{seed}-{index}")
+    return answered(draw, case, EVERYTHING) if case.plan.kernel == "hvx" and draw.is_one_in(3) else case
+
+
+LEAST_LIMIT_BYTES = 1 << 13
+SPEEDS = (0.5, 8.0, 64.0)
+"""Bytes that copies move in the time of a packet: slow memory, usual memory, and memory that hardly counts."""
+
+
+def answered(draw: Draw, case: Case, scope: Scope) -> Case:
+    """Return a piece of the best cut of a chain under its best plan, for any limit, objective and place of caches.
+
+    The same case where nothing fits, or where the plan recomputes more than the scope allows.
+    """
+    question = Question(
+        vtcm_bytes=draw.number(1, 1 << draw.number(0, DOUBLINGS + 2)) * LEAST_LIMIT_BYTES,
+        objective=draw.one_of(*get_args(Objective)),
+        plan=in_bands(case.plan.threads, "hvx"),
+        target="hexagon",
+        caches=draw.one_of(*get_args(Caches)),
+        bytes_per_packet=draw.one_of(*SPEEDS),
+    )
+    try:
+        cut = best_cuts(case.chain, question).best
+    except Unsupported:
+        return case
+    if cut is None:
+        return case
+    piece = draw.one_of(*cut.pieces)
+    found = Case(case.name, piece.chain, placed(piece.figures.plan, piece.figures.footprint_bytes))
+    return found if _is_within(found, scope) else case
 
 
 def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:

@@ -10,11 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.report.words import plan_name
-from hexconv.search import Objective, Question, Space, best_cuts, best_plan, evaluate
+from hexconv.search import Objective, Question, Space, best_cuts, best_plan, evaluate, plan_chain
 from hexconv.search.cuts import Cuts, Pieces, piece_of
 from hexconv.search.machine import rates
+from hexconv.search.planned_chains import PAID
 from hexconv.search.question import COSTS, SLACK, value
-from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from tests.deep import DEEP
 from tests.draws import JUDGED, LOWERED
 from tests.strategies import chains, is_supported
@@ -170,3 +171,38 @@ def test_the_page_has_these_rows(mebibytes: int) -> None:
         less = f"{cuts.margin.footprint_bytes} bytes of VTCM, {cuts.margin.over_bytes} too many"
     row = f"| {mebibytes} MiB | {whole} | {pieces} | {cuts.best.traffic_bytes}{needed} | {less} |"
     assert row in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def check_beside_no_plan(chain: Chain, question: Question) -> None:
+    """The quickest is no slower than no plan, and not worse in bytes and in packets, or all that aren't are slower."""
+    answer = plan_chain(Case("any", chain, question.plan), question)
+    best, default, speed = answer.cuts.best, answer.unplanned, question.beta
+    if not best or not default:
+        return
+    time = best.time_packets(speed)
+    assert time <= default.time_packets(speed) * (1 + SLACK)
+    if best.traffic_bytes > default.traffic_bytes and best.latency_packets > default.latency_packets:
+        others = [cut for cut in answer.cuts.quick if cut.traffic_bytes <= default.traffic_bytes]
+        assert all(cut.time_packets(speed) > time * (1 + PAID) for cut in others)
+
+
+@LOWERED
+@given(chains(dtypes=("uint8", "int8")), st.integers(14, 20), st.integers(1, 3), st.sampled_from([0.25, 2.0, 28.0]))
+def test_the_quickest_is_no_worse_than_no_plan(chain: Chain, log_limit: int, threads: int, speed: float) -> None:
+    plan = Plan(kernel="hvx", threads=threads)
+    assume(kernel_of(chain, plan) == "hvx" and is_supported(chain))
+    check_beside_no_plan(chain, Question(1 << log_limit, "time", plan, target="hexagon", bytes_per_packet=speed))
+
+
+def test_a_quicker_plan_that_takes_more_bytes_and_packets_than_none_is_not_the_answer() -> None:
+    how, sides = Requantize(multiplier=1 << 17, shift=-4), Padding(top=1, left=1, bottom=1, right=1)
+    depthwise = Conv2d(out_channels=32, kernel=(3, 3), padding=sides, groups=32, requantize=how)
+    convs = (depthwise, Conv2d(out_channels=64, requantize=how))
+    chain = Chain(input=(1, 56, 56, 32), dtype="uint8", output_layout="NHWC", conv=convs)
+    question = Question(1 << 20, "time", Plan(kernel="hvx"), target="hexagon", bytes_per_packet=8.0)
+    answer, quickest = plan_chain(Case("any", chain, question.plan), question), best_cuts(chain, question).best
+    best, default = answer.cuts.best, answer.unplanned
+    assert best and default and quickest  # noqa: PT018
+    assert quickest.traffic_bytes > default.traffic_bytes
+    assert quickest.latency_packets > default.latency_packets >= best.latency_packets
+    check_beside_no_plan(chain, question)
