@@ -423,18 +423,19 @@ def _by_sum(chain: Chain, question: Question) -> Question:
     """Return a question whose costs add up: the least footprint becomes a limit, and the objective traffic."""
     if question.objective != "footprint":
         return question
-    limit = min(question.vtcm_bytes, _least_largest(Pieces(chain, question)))
+    least = _least_largest(Pieces(chain, question))
+    limit = question.vtcm_bytes if least is None else min(question.vtcm_bytes, least)
     return replace(question, vtcm_bytes=limit, objective="traffic")
 
 
-def _least_largest(pieces: Pieces) -> int:
-    """Return the smallest footprint that the largest piece of any cut can have."""
+def _least_largest(pieces: Pieces) -> int | None:
+    """Return the smallest footprint that the largest piece of any cut can have; None where a conv can't be served."""
 
     def extended(largest: int, start: int, end: int) -> list[int]:
         found = pieces.found(start, end)
         return [max(largest, found.smallest.footprint_bytes)] if found else []
 
-    return best_ways(pieces.count, 0, extended)[pieces.count]
+    return best_ways(pieces.count, 0, extended).get(pieces.count)
 
 
 def _joints(pieces: Pieces, cut: Cut) -> Iterator[Joint]:

@@ -16,11 +16,17 @@ from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
 from hexconv.spec.knobs import Arch
 from hexconv.spec.places import MIXED
 from hexconv.sweep.judging import RUNS
-from hexconv.sweep.random_case import random_case
-from hexconv.sweep.random_chains import is_supported
+from hexconv.sweep.random_case import drawn_case, random_case
+from hexconv.sweep.random_chains import EVERYTHING, Seeded, is_supported
 from tests.deep import one_in
 
-CASES = [random_case(seed, index) for seed in range(3) for index in range(300)]
+
+def drawn(seed: int, index: int) -> Case:
+    """A case as it is drawn, before the search answers some in place of it."""
+    return drawn_case(Seeded(seed, index), EVERYTHING, f"random-{seed}-{index}")
+
+
+CASES = [drawn(seed, index) for seed in range(3) for index in range(300)]
 
 
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
@@ -196,7 +202,7 @@ NUMBERS = (
 
 @pytest.mark.parametrize("seed", one_in(3, [1, 2, 3]))
 def test_every_extreme_is_drawn_for_every_kernel_in_any_2000_cases(seed: int) -> None:
-    seen = Counter(what for index in range(2000) for what in set(extremes(random_case(seed, index))))
+    seen = Counter(what for index in range(2000) for what in set(extremes(drawn(seed, index))))
     expected = {
         *(f"{kernel}: {what}" for kernel in ("plain", "hvx") for what in STEPS),
         *(f"{kernel}: {what}" for kernel in ("plain", "hvx") for what in NUMBERS),
@@ -205,3 +211,9 @@ def test_every_extreme_is_drawn_for_every_kernel_in_any_2000_cases(seed: int) ->
         *("plain in vtcm of v66", "hvx in vtcm of v68", "hvx in vtcm of v75", "hvx in global", "plain: shift 30"),
     }
     assert {what: seen[what] for what in expected if not seen[what]} == {}
+
+
+def test_some_cases_are_answers_of_the_search() -> None:
+    differ = [case for case in (random_case(5, index) for index in range(40)) if case != drawn(5, int(case.name[9:]))]
+    assert differ
+    assert all(case.plan.kernel == "hvx" for case in differ)
