@@ -19,7 +19,7 @@ from hexconv.lower import queues
 from hexconv.lower.copies import part_of
 from hexconv.lower.copy_runs import Fill, Filler, Mover, Run, is_one, itemsize
 from hexconv.lower.hvx import instructions
-from hexconv.lower.split_copies import ranges_of, taken_apart
+from hexconv.lower.split_copies import ranges_of, split_into_runs
 from hexconv.tir.loops import LOOP_NAME, PART
 from hexconv.tir.parts import INPUT_READ
 from hexconv.tir.statements import Block, Number
@@ -62,7 +62,7 @@ def start_copies(
                 steps.append(step)
             else:
                 copied = partial(_started, queue=queue, ranges=known)
-                steps += taken_apart(step, Mover(copied, filler, known, has_alternatives))
+                steps += split_into_runs(step, Mover(copied, filler, known, has_alternatives))
         return tirx.SeqStmt(steps)
 
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.SeqStmt, grouped)))})
@@ -96,7 +96,7 @@ def move_by_vectors(module: tvm.IRModule, ranges: Mapping[tirx.Var, Range]) -> t
     def visit(statement: tirx.Stmt) -> tirx.Stmt:
         if (part := part_of(statement)) and part.copies:
             notes = {PART: part.name, LOOP_NAME: "copy"}
-            body = as_one(taken_apart(statement, mover))
+            body = as_one(split_into_runs(statement, mover))
             return tirx.For(tirx.Var("copy", "int32"), 0, 1, tirx.ForKind.SERIAL, body, annotations=notes)
         if isinstance(statement, tirx.For):
             return around(statement, visit(statement.body))

@@ -278,7 +278,7 @@ def ranges_of(body: tirx.Stmt, others: Mapping[tirx.Var, Range]) -> Analyzer:
     return analyzer
 
 
-def taken_apart(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
+def split_into_runs(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
     """Split a statement that copies into copies and fills."""
     return [mover.statement(piece) for piece in _pieces(_hoisted(statement), mover)]
 
@@ -328,8 +328,8 @@ def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
     if isinstance(statement, tirx.SeqStmt):
         return [piece for step in statement.seq for piece in _pieces(step, mover)]
     if isinstance(statement, tirx.IfThenElse):
-        then = as_one(taken_apart(statement.then_case, mover))
-        otherwise = as_one(taken_apart(statement.else_case, mover)) if statement.else_case is not None else None
+        then = as_one(split_into_runs(statement.then_case, mover))
+        otherwise = as_one(split_into_runs(statement.else_case, mover)) if statement.else_case is not None else None
         return [tirx.IfThenElse(statement.condition, then, otherwise)]
     if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, TensorLoad):
         [to], [where] = statement.indices, statement.value.indices

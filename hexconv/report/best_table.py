@@ -23,7 +23,7 @@ from hexconv.search.cuts import Cut, Cuts
 from hexconv.search.found import PASSED_OVER, Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
-from hexconv.search.planned_chains import CUT, DEFAULT, Answer, Lap, OtherSpeed, PlannedNetwork, Race
+from hexconv.search.planned_chains import CUT, DEFAULT, Answer, ContenderRun, OtherSpeed, PlannedNetwork, Race
 from hexconv.search.proof import Verified
 from hexconv.search.question import IN_VTCM, SLACK, Objective, Question, value
 from hexconv.search.space import Scope
@@ -348,13 +348,13 @@ def _race(race: Race) -> list[RaceRow]:
     """Return the JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
     return [
         {
-            "contender": lap.contender.kind,
-            "plans": [case.plan for case in lap.contender.cases],
-            "packets": lap.packets,
-            "model_packets": lap.contender.model_packets,
-            "said": lap.said,
+            "contender": run.contender.kind,
+            "plans": [case.plan for case in run.contender.cases],
+            "packets": run.packets,
+            "model_packets": run.contender.model_packets,
+            "said": run.said,
         }
-        for lap in race.laps
+        for run in race.runs
     ]
 
 
@@ -391,28 +391,28 @@ NAMES = {DEFAULT: "default", CUT: "best cut"}
 def race_table(race: Race) -> Table:
     """Return the table of all plans that were run, the fastest first."""
     table = headed("run on the simulator; packets", ("", "plan"), ("packets", "packets (model)", "model off by"))
-    for lap in race.laps:
-        name = "answer" if lap is race.best else NAMES.get(lap.contender.kind, "")
-        packets = "not run" if lap.packets is None else str(lap.packets)
-        off = "" if lap.model_error is None else f"{100 * lap.model_error:+.1f} %"
-        table.add_row(name, _plans(lap), packets, f"{lap.contender.model_packets:.0f}", off)
+    for run in race.runs:
+        name = "answer" if run is race.best else NAMES.get(run.contender.kind, "")
+        packets = "not run" if run.packets is None else str(run.packets)
+        off = "" if run.model_error is None else f"{100 * run.model_error:+.1f} %"
+        table.add_row(name, _plans(run), packets, f"{run.contender.model_packets:.0f}", off)
     return table
 
 
-def _plans(lap: Lap) -> str:
+def _plans(run: ContenderRun) -> str:
     """Return the short names of the plans of all pieces of a contender."""
-    plans = " | ".join(plan_name(case.plan) for case in lap.contender.cases)
-    return f"{plans} (default)" if lap.contender.kind == DEFAULT else plans
+    plans = " | ".join(plan_name(case.plan) for case in run.contender.cases)
+    return f"{plans} (default)" if run.contender.kind == DEFAULT else plans
 
 
 def race_lines(race: Race) -> Iterator[str]:
     """Yield lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
-    for lap in race.laps:
-        if lap.packets is None:
-            yield f"{_plans(lap)} was not run, the model decides without it: {lap.said}"
+    for run in race.runs:
+        if run.packets is None:
+            yield f"{_plans(run)} was not run, the model decides without it: {run.said}"
     if race.best is None or race.best.packets is None:
         return
-    ran = [lap.packets for lap in race.laps if lap.packets is not None]
+    ran = [run.packets for run in race.runs if run.packets is not None]
     best = race.best.contender.cut
     kind = f"cut into {len(best.pieces)} pieces" if len(best.pieces) > 1 else "the whole chain as one"
     yield (

@@ -8,7 +8,7 @@ from hexconv.search.plan_runs import contenders, decided
 from hexconv.search.planned_chains import (
     Answer,
     Contender,
-    Lap,
+    ContenderRun,
     PlannedNetwork,
     Race,
     Winner,
@@ -37,7 +37,7 @@ __all__ = [
     "Winner",
     "plan_chain",
     "Contender",
-    "Lap",
+    "ContenderRun",
     "Race",
     "contenders",
     "decided",

@@ -22,7 +22,7 @@ from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.search.cuts import Cut, Piece
 from hexconv.search.grid import Figures
-from hexconv.search.planned_chains import CUT, DEFAULT, PLAN, Answer, Contender, Lap, Race
+from hexconv.search.planned_chains import CUT, DEFAULT, PLAN, Answer, Contender, ContenderRun, Race
 from hexconv.search.question import SLACK
 from hexconv.spec import Case
 
@@ -55,10 +55,10 @@ def _whole(answer: Answer, figures: Figures) -> Cut:
     return Cut((Piece(1, len(answer.chain.conv), answer.chain, figures),))
 
 
-def decided(answer: Answer, laps: Sequence[Lap]) -> Answer:
+def decided(answer: Answer, runs: Sequence[ContenderRun]) -> Answer:
     """Return a planned chain whose answer is the winner of its race."""
-    race = Race(tuple(sorted(laps, key=lambda lap: (lap.packets is None, lap.packets or 0))))
-    whole = next((lap for lap in race.laps if lap.packets is not None and lap.contender.kind != CUT), None)
+    race = Race(tuple(sorted(runs, key=lambda run: (run.packets is None, run.packets or 0))))
+    whole = next((run for run in race.runs if run.packets is not None and run.contender.kind != CUT), None)
     if race.best is None:
         return replace(answer, race=race)
     found = replace(answer.found, best=whole.contender.cut.pieces[0].figures) if whole else answer.found
@@ -116,16 +116,16 @@ def _packets(case: Case, seconds: float) -> int:
 
 def raced(answers: Sequence[Answer], counts: Mapping[str, Counted]) -> tuple[Answer, ...]:
     """Return planned chains, decided by the packets of their contenders (`counts_of`)."""
-    return tuple(decided(answer, laps) if (laps := _laps(answer, counts)) else answer for answer in answers)
+    return tuple(decided(answer, runs) if (runs := _runs(answer, counts)) else answer for answer in answers)
 
 
-def _laps(answer: Answer, counts: Mapping[str, Counted]) -> list[Lap]:
-    laps = []
+def _runs(answer: Answer, counts: Mapping[str, Counted]) -> list[ContenderRun]:
+    runs = []
     for contender in contenders(answer):
         every = [counts[text_of(case)] for case in contender.cases]
         said = next((each["said"] for each in every if "said" in each), "")
-        laps.append(Lap(contender, None if said else sum(each["packets"] for each in every), said))
-    return laps
+        runs.append(ContenderRun(contender, None if said else sum(each["packets"] for each in every), said))
+    return runs
 
 
 def cases_to_run(answers: Sequence[Answer]) -> dict[str, Case]:

@@ -60,8 +60,8 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Lap:
-    """The measurement of one contender.
+class ContenderRun:
+    """A simulator run of one contender.
 
     Attributes:
         contender: the contender that ran.
@@ -81,23 +81,23 @@ class Lap:
 
 @dataclass(frozen=True)
 class Race:
-    """All laps of one chain, the fewest packets first, then those that are missing."""
+    """The simulator runs of the candidate plans of a chain, the fewest packets first, then those that are missing."""
 
-    laps: tuple[Lap, ...]
+    runs: tuple[ContenderRun, ...]
 
     @cached_property
-    def best(self) -> Lap | None:
-        """The lap that moves the fewest bytes, of those with about the fewest packets; None where nothing was run."""
-        ran = [(lap, lap.packets) for lap in self.laps if lap.packets is not None]
+    def best(self) -> ContenderRun | None:
+        """The run that moves the fewest bytes, of those with about the fewest packets; None where nothing was run."""
+        ran = [(run, run.packets) for run in self.runs if run.packets is not None]
         if not ran:
             return None
         quick = [each for each in ran if each[1] <= ran[0][1] * (1 + SLACK)]
         return min(quick, key=lambda each: (each[0].contender.cut.traffic_bytes, each[1]))[0]
 
     @property
-    def default(self) -> Lap | None:
-        """The lap of what a run takes without a plan; None where that doesn't fit."""
-        return next((lap for lap in self.laps if lap.contender.kind == DEFAULT), None)
+    def default(self) -> ContenderRun | None:
+        """The run of what a run takes without a plan; None where that doesn't fit."""
+        return next((run for run in self.runs if run.contender.kind == DEFAULT), None)
 
 
 @dataclass(frozen=True)

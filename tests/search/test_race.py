@@ -7,7 +7,7 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.report import race_lines
-from hexconv.search import Answer, Lap, Question, contenders, decided, plan_chain
+from hexconv.search import Answer, ContenderRun, Question, contenders, decided, plan_chain
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.search.planned_chains import CUT, DEFAULT, PLAN
@@ -23,12 +23,14 @@ def planned(limit: int, objective: str = "latency") -> Answer:
     return plan_chain(Case("c", CHAIN, Plan()), question)
 
 
-def laps(asked: Answer, **packets: int | None) -> list[Lap]:
+def runs(asked: Answer, **packets: int | None) -> list[ContenderRun]:
     """Every contender with the packets of its kind; of the plans the first is the fastest."""
     found = []
     for number, contender in enumerate(contenders(asked)):
         count = packets[contender.kind]
-        found.append(Lap(contender, count + number if count is not None else None, "" if count else "too slow"))
+        found.append(
+            ContenderRun(contender, count + number if count is not None else None, "" if count else "too slow")
+        )
     return found
 
 
@@ -52,10 +54,10 @@ def test_of_the_quickest_runs_the_one_that_moves_least_is_the_answer_and_so_is_i
     asked = planned(1 << 22)
     for number, contender in enumerate(contenders(asked)):
         counts = [1000 if number == other else 2000 for other in range(len(contenders(asked)))]
-        answer = decided(asked, [Lap(*each) for each in zip(contenders(asked), counts, strict=True)])
+        answer = decided(asked, [ContenderRun(*each) for each in zip(contenders(asked), counts, strict=True)])
         assert answer.cuts.best == contender.cut
         assert tuple(winner.case for winner in answer.winners) == contender.cases
-    alike = decided(asked, [Lap(each, 1000 + at) for at, each in enumerate(contenders(asked))])
+    alike = decided(asked, [ContenderRun(each, 1000 + at) for at, each in enumerate(contenders(asked))])
     assert alike.cuts.best
     assert alike.cuts.best.traffic_bytes == min(each.cut.traffic_bytes for each in contenders(asked))
 
@@ -68,14 +70,14 @@ def test_a_cut_is_the_answer_where_it_is_quicker() -> None:
     asked = plan_chain(Case("c", chain, Plan()), question)
     assert {CUT, PLAN} <= {contender.kind for contender in contenders(asked)}
     for kind, pieces in ((CUT, 2), (PLAN, 1)):
-        answer = decided(asked, [Lap(one, 5 if one.kind == kind else 9) for one in contenders(asked)])
+        answer = decided(asked, [ContenderRun(one, 5 if one.kind == kind else 9) for one in contenders(asked)])
         assert answer.cuts.best
         assert len(answer.cuts.best.pieces) == len(answer.winners) == pieces
 
 
 def test_where_nothing_was_run_the_model_decides_and_the_reason_is_told() -> None:
     asked = planned(1 << 22)
-    answer = decided(asked, laps(asked, plan=None, default=None, cut=None))
+    answer = decided(asked, runs(asked, plan=None, default=None, cut=None))
     assert answer.found == asked.found
     assert answer.race
     assert all("too slow" in line for line in race_lines(answer.race))

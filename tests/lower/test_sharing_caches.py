@@ -1,4 +1,4 @@
-"""Caches that take turns: no two are live at a time, wherever loops repeat them, and no run is any different for it."""
+"""Caches that share memory: no two are live at a time, wherever loops repeat them, and no run is different for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ WHOLE = Plan(kernel="hvx", rows=13, k_split=1, storage="vtcm")
 
 
 @st.composite
-def in_turns(draw: st.DrawFn) -> Case:
+def sharing_caches(draw: st.DrawFn) -> Case:
     """Cases of HVX whose caches take turns: several convs, and nothing handed on from stripe to stripe."""
     case = draw(cases(dtypes=("uint8", "int8", "int16"), kernels=("hvx",)))
     words = {"buffering": draw(st.sampled_from(("single", "single", "double"))), "halo": "recompute"}
@@ -76,7 +76,7 @@ def check_turns(lowered: Lowered, names: tuple[str, ...]) -> None:
 
 
 @SAME_LOWERED
-@given(in_turns())
+@given(sharing_caches())
 def test_no_two_caches_of_a_memory_are_live_at_a_time(case: Case) -> None:
     lowered = lower_case(case)
     usage = cache_usage(case, lowered)
@@ -88,7 +88,7 @@ def test_no_two_caches_of_a_memory_are_live_at_a_time(case: Case) -> None:
 
 @pytest.mark.simulator
 @drawn(12, same=True)
-@given(in_turns())
+@given(sharing_caches())
 def test_runs_are_right(case: Case) -> None:
     verdict = judge(case)
     assert verdict.outcome == "agrees", verdict.reasons
