@@ -87,13 +87,14 @@ def judged_program(drawn: Drawn, folder: Path) -> Iterator[Apart]:
     yield from _Steps(planned.as_read, whole, found, drawn.feed, far).all()
     for member in planned.members:
         for conv in judged(imported.graph, whole, member, found) if member.pieces else ():
-            yield from map(partial(_of_conv, conv.node), conv.comparisons)
+            are_codes = found[conv.tensor].dtype.kind in "iu"
+            yield from map(partial(_of_conv, conv.node, are_codes), conv.comparisons)
     yield from _simplified(planned, found, drawn.feed)
 
 
-def _of_conv(node: str, one: Comparison) -> Apart:
+def _of_conv(node: str, are_codes: bool, one: Comparison) -> Apart:
     """A conv by numpy beside its definition in float64, or beside ONNX Runtime node by node."""
-    if one.rule != "ONNX Runtime":
+    if one.rule != "ONNX Runtime" or not are_codes:
         return Apart(CONV, EVALUATOR, wrong=one.differing, told=f"{node}: {one}")
     differing = one.rounded + one.differing
     return Apart(
@@ -135,7 +136,7 @@ class _Steps:
                 if left.op not in ("chain", "Conv") and not REFUSALS.search(left.reason):
                     told = f"{step.node}: refused: {left.reason}"
                     yield Apart(frozenset([left.op]), NODE_BY_NODE, wrong=1, told=told)
-                theirs[step.result.buffer] = given[step.result.buffer]
+                theirs[step.result.buffer], known[tensor] = given[step.result.buffer], self.found[tensor]
                 continue
             if self._has(tensor, step):
                 yield from self._beside(step, tensor, theirs, known)
