@@ -198,10 +198,10 @@ class StepAxes(NestAxes):
 
     @property
     def _share(self) -> Integers:
-        """The share of each run in what a thread makes of the output in a pass, [1, R, 1]."""
+        """The share of each run in what a thread makes of the output in all images and strips, [1, R, 1]."""
         rows, begins = self.runs.stored_rows[-1], self.runs.begins
         every = np.repeat(np.add.reduceat(rows, begins), np.diff(begins, append=len(rows)))
-        return (rows / every)[None, :, None]
+        return (rows / every)[None, :, None] / self.one.extents[-1].batch
 
     @property
     def passes(self) -> Integers:

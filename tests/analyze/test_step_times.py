@@ -75,7 +75,7 @@ class Followed:
     def staged(self, tensor: int, step: int) -> float:
         """How much of the filter of a tensor's conv a step stages; a share, while stripes roll in a tile."""
         if tensor == self.last and self.stages_ahead:
-            return sum(self.rows(tensor, step)) / int(self.band.rows[tensor].sum())
+            return sum(self.rows(tensor, step)) / (self.batch * int(self.band.rows[tensor].sum()))
         return float(self.stages(tensor, step))
 
     def stages(self, tensor: int, step: int) -> bool:
