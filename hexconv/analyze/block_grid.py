@@ -65,6 +65,7 @@ from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
+from hexconv.kernel.croutons import EXPONENTS, TABLE_WORDS
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
@@ -76,6 +77,7 @@ from hexconv.spec.names import (
     source_cache,
     target_cache,
 )
+from hexconv.spec.vectors import CONVERTS
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,13 @@ class BlockAxes:
             found.append(PredictedCache(name, role, number, chain.output_dtype(index), self._stripe(number)))
         return found
 
+    @property
+    def scratch(self) -> tuple[PredictedCache, ...]:
+        """What the kernel has beside the caches of the nest, for the whole run: the matrix engine's bias tables."""
+        if self.plans.sample.kernel != "hmx":
+            return ()
+        return (PredictedCache(CONVERTS, CONVERTS, 0, "int32", (len(EXPONENTS) * TABLE_WORDS,)),)
+
     def _stripe(self, tensor: int) -> tuple[Any, ...]:
         """Return the packed shape of what is held of a tensor: slabs, full width, all channels or those of a tile."""
         extents, is_output = self.extents[tensor], tensor == len(self.chain.conv)
@@ -216,7 +225,8 @@ def blocks_footprints(axes: BlockAxes) -> tuple[PredictedCache, ...]:
     two = blocks_doubled(axes)
     shapes = [tuple(int(np.asarray(size).item()) for size in cache.shape) for cache in axes.caches]
     whole = [(2, *shape) if each.name in two else shape for each, shape in zip(axes.caches, shapes, strict=True)]
-    return tuple(replace(cache, shape=shape) for cache, shape in zip(axes.caches, whole, strict=True))
+    caches = (replace(cache, shape=shape) for cache, shape in zip(axes.caches, whole, strict=True))
+    return (*axes.scratch, *caches)
 
 
 def blocks_doubled(axes: BlockAxes, number: int = 0) -> frozenset[str]:

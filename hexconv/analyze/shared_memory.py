@@ -147,8 +147,10 @@ def blocks_allocations(axes: BlockAxes) -> tuple[PredictedAllocation, ...]:
     """
     run, memories = programs(axes), _run(axes, programs(axes), np.zeros(1, np.int64))
     started = [int(cache) for now, (cache,) in zip(run.operation, run.cache, strict=True) if now == START]
-    caches, homes = blocks_footprints(axes), memories.home[:, 0].tolist()
-    found = []
+    scratch, homes = axes.scratch, memories.home[:, 0].tolist()
+    caches = blocks_footprints(axes)[len(scratch) :]
+    plan = axes.plans.sample
+    found = [PredictedAllocation((each.name,), each.dtype, each.bytes, each.is_in_vtcm(plan)) for each in scratch]
     for memory in range(int(memories.count[0])):
         holds = [caches[cache] for cache in started if homes[cache] == memory]
         held, is_in_vtcm = int(memories.bytes[memory, 0]), bool(memories.in_vtcm[memory, 0])
@@ -169,7 +171,8 @@ def blocks_footprint(axes: BlockAxes, granule_bytes: int) -> Integers:
         memories = _run(axes, run, numbers)
         counted = memories.in_vtcm | counts_all[np.unravel_index(numbers, shape)[0]]
         parts.append((ceil_divide(memories.bytes * counted, granule_bytes) * granule_bytes).sum(axis=0))
-    return np.concatenate(parts).reshape(shape)
+    beside = sum(ceil_divide(each.bytes, granule_bytes) * granule_bytes for each in axes.scratch)
+    return np.concatenate(parts).reshape(shape) + beside
 
 
 def _run(axes: BlockAxes, programs: Programs, numbers: Integers) -> "_Memories":

@@ -115,6 +115,7 @@ class Packing:
         pads_zeros: whether what is no weight is packed as 0, since kernels multiply it; else no result uses it.
         is_words: whether scalar loads read words of weights: then the filter's cache never lies in VTCM.
         diagonal: the blocks that are stored of a filter of several groups; None where all of its channels are.
+        reverses_columns: whether the last column of the kernel is packed first.
     """
 
     dtype: str
@@ -122,6 +123,7 @@ class Packing:
     pads_zeros: bool = False
     is_words: bool = False
     diagonal: Diagonal | None = None
+    reverses_columns: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,13 @@ from functools import lru_cache
 from math import ceil, gcd
 
 from hexconv.kernel.channel_blocks import chosen_blocks
+from hexconv.kernel.croutons import in_croutons
 from hexconv.kernel.form import columns_read, tile_of_groups, without_groups
 from hexconv.kernel.layouts import ACTIVATION_TAG, NestLayouts, documented_layouts, logical, output_layout
 from hexconv.kernel.row_conv import ELEMENT_BYTES, LayoutChoice, RowConv, with_split
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, narrowed_blocks
 from hexconv.layout import Layout, packed
-from hexconv.spec import Chain, Extents, Plan, choose_kernels, nest_of, tensor_extents
+from hexconv.spec import Chain, Extents, Plan, choose_kernels, kernel_of, nest_of, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.strips import in_strips
@@ -102,7 +103,8 @@ def rows_layouts(chain: Chain, k_split: int, has_output_rows: bool, kernels: tup
 def layouts_of(chain: Chain, plan: Plan) -> NestLayouts:
     """The layouts of all tensors of a chain in its plan's nest; of strips, where the plan makes strips."""
     if nest_of(chain, plan) != "rows":
-        return documented_layouts(chain)
+        documented = documented_layouts(chain)
+        return in_croutons(chain, documented) if kernel_of(chain, plan) == "hmx" else documented
     return planned_layouts(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 

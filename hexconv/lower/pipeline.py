@@ -17,11 +17,13 @@ from hexconv.compute.computable import check_supported
 from hexconv.kernel import input_layout, layouts_of, output_layout
 from hexconv.kernel.kept_columns import rows_left_out
 from hexconv.kernel.layouts import RowUnit
+from hexconv.kernel.row_conv import RowConv
 from hexconv.lower import stages, threads
 from hexconv.lower.buffers import cache_name, drop_annotations, is_register
 from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_images, with_kept
 from hexconv.lower.conv_step import ConvStep, KernelConv
 from hexconv.lower.copies import is_over_bands
+from hexconv.lower.engine_packets import emit_tiles, engine_convs, mark_tiles
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
@@ -34,7 +36,7 @@ from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, nest_of, tensor_extents
 from hexconv.spec.names import numbered
 from hexconv.spec.strips import Strips, in_strips, strips_of
-from hexconv.spec.vectors import OF_CHANNELS
+from hexconv.spec.vectors import CONVERTS, OF_CHANNELS
 from hexconv.tir.trees import as_one, buffers_in, with_values
 
 Stage = Callable[[Lowering], Lowering]
@@ -171,13 +173,17 @@ BLOCK_STAGES: tuple[Stage, ...] = (
     stages.overlap_copies,
     stages.keep_indices_inside,
     stages.name_loops,
+)
+"""The stages of a nest of blocks, the documents', until its caches have their sizes."""
+
+FLAT_STAGES: tuple[Stage, ...] = (
     stages.flatten,
     stages.name_caches,
     stages.merge_caches,
     stages.start_copies,
     stages.write_activations_out,
 )
-"""The stages of a nest of blocks, the documents'."""
+"""Those that follow: buffers become flat and share memory."""
 
 ROW_STAGES: tuple[Stage, ...] = (
     mark_steps,
@@ -212,7 +218,12 @@ def through(stages: Sequence[Stage], nest: Lowering) -> Lowering:
 
 def lower(scheduled: Scheduled) -> Lowered:
     """Lower a scheduled chain in a nest of blocks."""
-    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled))
+    return _flat(through(BLOCK_STAGES, Lowering(scheduled.module, scheduled)))
+
+
+def _flat(shaped_nest: Lowering) -> Lowered:
+    """Take a nest of blocks whose caches have their sizes to its end."""
+    nest = through(FLAT_STAGES, shaped_nest)
     shaped, unmerged, merged = nest.shaped, nest.unmerged, nest.merged
     assert shaped, "a stage names loops"
     assert unmerged, "a stage names caches"
@@ -224,6 +235,29 @@ def lower(scheduled: Scheduled) -> Lowered:
         unmerged=drop_annotations(stages.with_arithmetic(stages.started(unmerged))),
         caches=tuple(sorted(caches_of(shaped), key=lambda cache: nest.targets.index(cache.name))),
         allocations=tuple(allocations_of(merged, nest.targets)),
+    )
+
+
+def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
+    """Lower a scheduled chain whose convs are computed by packets of the matrix engine.
+
+    The plain loops that these replace say what is copied, computed and cached, as for the plain kernel.
+    """
+    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled))
+    plain, marked = _flat(nest), through(FLAT_STAGES, nest.to(mark_tiles(nest.main)))
+    tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
+    module, merged = tidied(nest.to(emit_tiles(marked.main, convs)).module), marked.merged
+    assert merged, "a stage merges caches"
+    (converts,) = [buffer for buffer in buffers_in(module["main"].body) if buffer.name == CONVERTS]
+    known = (CONVERTS, converts.scope(), str(converts.dtype))
+    scratch = Cache(*known, (prod(map(int, converts.shape)),))
+    memory = Allocation(CONVERTS, (CONVERTS,), *known[1:], scratch.elements)
+    return replace(
+        plain,
+        module=drop_annotations(module),
+        labelled=module,
+        caches=(scratch, *plain.caches),
+        allocations=(memory, *allocations_of(merged, marked.targets)),
     )
 
 
@@ -293,7 +327,19 @@ def lower_case(case: Case) -> Lowered:
     chain, plan = case.chain, case.settled
     if nest_of(chain, plan) == "rows":
         return _lower_rows(case, strips_of(chain, plan))
+    if case.kernels[0].used == "hmx":
+        return _lower_for_engine(case)
     return lower(stripe(chain_module(chain), chain, plan))
+
+
+def _lower_for_engine(case: Case) -> Lowered:
+    """Lower a case for the matrix engine, in a nest in which every conv has a bias: the bias tables hold it."""
+    chain, plan = case.chain, case.settled
+    layouts = layouts_of(chain, plan)
+    biased = replace(chain, conv=tuple(replace(conv, bias=True) for conv in chain.conv))
+    return lower_for_engine(
+        stripe(chain_module(biased, layouts), biased, plan), engine_convs(chain, layouts, plan)
+    )
 
 
 def _lower_rows(case: Case, strips: Strips | None) -> Lowered:

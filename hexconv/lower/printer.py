@@ -22,7 +22,7 @@ from hexconv.spec.activations import TABLE
 from hexconv.spec.kernel_choice import kernel_words
 from hexconv.spec.names import filter_name, numbered
 from hexconv.spec.strips import Strips, strips_of
-from hexconv.spec.vectors import OF_CHANNELS, OFFSET, SCALES, vector_names
+from hexconv.spec.vectors import CONVERTS, OF_CHANNELS, OFFSET, SCALES, vector_names
 from hexconv.tir.loops import LOOP_NAME, NOTE, PART
 
 
@@ -138,6 +138,7 @@ def _layouts(case: Case) -> dict[str, str]:
     numbers = range(1, len(case.chain.conv) + 1)
     of_channels = {numbered(name, number): "O" for number in numbers for name in (*OF_CHANNELS, OFFSET)}
     scales = {numbered(SCALES, number): "O, vector after vector" for number in numbers}
+    scales |= {numbered(CONVERTS, number): "bias tables, four a block of 32 channels" for number in numbers}
     order = "codes, dealt for vlut" if layouts.has_rows else "codes"
     tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
     ends = {"input": case.chain.input_layout, "output": case.chain.output_layout}

@@ -26,6 +26,7 @@ from hexconv.kernel import NestLayouts
 from hexconv.kernel.row_conv import RowConv
 from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
+from hexconv.lower.engine_packets import engine_constants
 from hexconv.lower.hvx import hvx_constants, hvx_conv
 from hexconv.lower.scalar_conv import scalar_conv
 from hexconv.spec import Chain, Plan
@@ -335,5 +336,5 @@ IN_ROWS: dict[Kernel, Moved] = {"hvx": hvx_conv, "plain": scalar_conv}
 LaysOut = Callable[[Chain, int, NestLayouts, Plan, Mapping[str, Array]], dict[str, Array]]
 """From a chain, the index of a conv, layouts, plan and packed arguments to the constants that its kernel loads."""
 
-LAID_OUT_BY: dict[Kernel, LaysOut] = {"hvx": hvx_constants}
+LAID_OUT_BY: dict[Kernel, LaysOut] = {"hvx": hvx_constants, "hmx": engine_constants}
 """The kernels that have constants of channels laid out once; the others read biases, multipliers and shifts."""

@@ -44,8 +44,6 @@ def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, 
         plan: its plan, settled.
         given: the packed input and filters, then biases and vectors, by name and in the order of `chain_module`.
     """
-    if nest_of(chain, plan) != "rows":
-        return dict(given)
     layouts, (nest, of_nest) = layouts_of(chain, plan), in_strips(chain, plan)
     constants, replaced = dict[str, Array](), set[str]()
     for index, choice in enumerate(choose_kernels(chain, plan)):
@@ -199,6 +197,7 @@ def _filled_up(conv: Conv2d, groups: int, filter: Array, channels: int) -> Array
 def _packed(filter: Array, layout: Layout, packing: Packing) -> Array:
     """Return a filter as its kernel wants it."""
     shifted = filter.astype(np.int32) + packing.shift if packing.shift else filter
+    shifted = shifted[..., ::-1] if packing.reverses_columns else shifted
     rest = 0 if packing.pads_zeros else _rest(packing.dtype)
     return layout.pack(_with_axes_of(layout, shifted), fill=rest).astype(packing.dtype)
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Kernel = Literal["plain", "hvx"]
+Kernel = Literal["plain", "hvx", "hmx"]
 Target = Literal["llvm", "hexagon"]
 Nest = Literal["blocks", "rows"]
 """The loops of a chain: over slabs of 8 rows, as in the documents, or over rows."""

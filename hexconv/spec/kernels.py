@@ -25,6 +25,7 @@ class KernelRules:
         refusals: why it can't serve each conv of a chain on any target; empty where it can.
         unstated: the knobs that it has where a plan states none.
         most_plans: the most plans that a search looks at, a minute's worth. Networks have fewer than 10^5.
+        is_offered: whether a conv may get it where no plan names it.
     """
 
     name: Kernel
@@ -35,6 +36,7 @@ class KernelRules:
     unstated: Callable[[Chain], Knobs]
     unobeyed: Mapping[str, str] = field(default_factory=dict)
     most_plans: int = 1 << 17
+    is_offered: bool = True
 
 
 IN_A_NEST = ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes")
@@ -141,7 +143,66 @@ HVX = KernelRules(
 )
 
 
-KERNELS: dict[Kernel, KernelRules] = {rules.name: rules for rules in (PLAIN, HVX)}
+MOST_ENGINE_TAPS = 8
+"""Rows and columns of the largest filter that the matrix engine takes in one packet: a crouton has 8 of each."""
+LARGEST_PRODUCT = 255 * 128
+"""Of a byte without a sign and one with a sign."""
+
+
+def _engine_refusals(chain: Chain) -> tuple[str, ...]:
+    """Refuse all convs where the matrix engine can't compute one: it has no nest of its own with other kernels."""
+    convs = range(len(chain.conv))
+    own = [_engine_refusal(chain, index) or hvx for index, hvx in zip(convs, _refusals(chain), strict=True)]
+    first = next(filter(None, own), "")
+    return tuple(each or (first and f"hmx serves whole chains: {first}") for each in own)
+
+
+def _engine_refusal(chain: Chain, index: int) -> str:
+    """Say why the matrix engine can't compute conv `index`."""
+    conv, (_, inputs, rows, columns), name = chain.conv[index], chain.filter_shapes[index], f"chain.conv[{index}]"
+    filters, zero = chain.dtype_of_filters, conv.filter_zero_point
+    if chain.dtype != "uint8":
+        return f"hmx serves uint8 chains, this one is {chain.dtype}"
+    wrong = {
+        f"filters of int8 with the zero point 0, or uint8 with 128; that of {name} is {filters} with {zero}": (
+            (filters, zero) not in (("int8", 0), ("uint8", 128))
+        ),
+        f"convs of stride 1; that of {name} is {conv.stride}": conv.stride != (1, 1),
+        f"convs without dilation; that of {name} is {conv.dilation}": conv.dilation != (1, 1),
+        f"convs of one group; {name} has {conv.groups}": conv.groups != 1,
+        f"kernels of 8 by 8 at most; that of {name} has {rows} by {columns}": max(rows, columns) > MOST_ENGINE_TAPS,
+        f"convs that are requantised; {name} is not": conv.requantize is None,
+        f"convs whose results no table replaces; {name} has one": conv.activation != "none",
+        f"sums that wrap; those of {name} saturate": chain.saturates(index),
+        f"sums of 32 bits; {inputs * rows * columns} products of {name} may take more": (
+            inputs * rows * columns * LARGEST_PRODUCT >= 1 << 31
+        ),
+    }
+    return next((f"hmx serves {what}" for what, is_wrong in wrong.items() if is_wrong), "")
+
+
+def _engine_unstated(chain: Chain) -> Knobs:
+    """Return the default plan: that of hvx with all caches in VTCM, which is all that the engine reads and writes."""
+    return {**_unstated(chain), "storage": "vtcm"}
+
+
+HMX = KernelRules(
+    name="hmx",
+    home="hexagon",
+    nest="blocks",
+    knobs=IN_A_NEST,
+    unobeyed={
+        "w_split": "its tensors lie in blocks of 8 by 8 pixels, and a stripe has all blocks of its rows",
+        "activations": "the engine reads whole blocks of activations",
+        "threads": "there is one matrix engine, which one thread at a time issues to",
+    },
+    refusals=_engine_refusals,
+    unstated=_engine_unstated,
+    is_offered=False,  # nothing of it ran on hardware
+)
+
+
+KERNELS: dict[Kernel, KernelRules] = {rules.name: rules for rules in (PLAIN, HVX, HMX)}
 
 
 def fastest_first(target: Target) -> tuple[Kernel, ...]:
@@ -150,7 +211,8 @@ def fastest_first(target: Target) -> tuple[Kernel, ...]:
     >>> fastest_first("hexagon"), fastest_first("llvm")
     (('hvx', 'plain'), ('plain',))
     """
-    return tuple(kernel for home in (target, None) for kernel, rules in KERNELS.items() if rules.home == home)
+    offered = [rules for rules in KERNELS.values() if rules.is_offered]
+    return tuple(rules.name for home in (target, None) for rules in offered if rules.home == home)
 
 
 __all__ = ["KERNELS", "Kernel", "KernelRules", "Nest", "Target", "fastest_first"]

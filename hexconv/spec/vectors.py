@@ -31,7 +31,8 @@ NAMES = tuple(RANGES)
 OF_CHANNELS = ("bias", *NAMES, SLOPE)
 """How the names of arguments with one value per channel begin."""
 OFFSET, SCALES = "offset", "scales"
-LAID_OUT = (OFFSET, SCALES)
+CONVERTS = "converts"
+LAID_OUT = (OFFSET, SCALES, CONVERTS)
 """How the names of arguments begin that HVX kernels have in their place (`hexconv.lower.hvx.parameters`)."""
 UNCACHED = (*OF_CHANNELS, *LAID_OUT, TABLE)
 """How the names of arguments that no cache of the chain stages begin."""

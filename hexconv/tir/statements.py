@@ -69,6 +69,10 @@ class Block:
         """`buffer[index] = value`."""
         self._statements.append(tirx.BufferStore(buffer, value, [index]))
 
+    def run(self, call: tirx.Expr) -> None:
+        """Call a function for what it does."""
+        self._statements.append(tirx.Evaluate(call))
+
     def loop(
         self,
         name: str,

@@ -227,6 +227,14 @@ def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
     return instruction("vshuffvdd", high, low, int32(run), result="int32x64")
 
 
+def interleaved(high: tirx.Expr, low: tirx.Expr, size: int) -> tirx.Expr:
+    """Return a pair of vectors: units of `size` bytes of `low` and of `high` in turn.
+
+    low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a1 b1, a2 b2 a3 b3
+    """
+    return instruction("vshuffvdd", high, low, int32(-size), result="int32x64")
+
+
 def folded(block: Block, vectors: Sequence[tirx.Expr], count: int) -> tirx.Expr:
     """Put the first lanes of up to `count` vectors into one, in their order: a share of 1 / `count` of each.
 

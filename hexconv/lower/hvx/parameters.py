@@ -25,6 +25,7 @@ else tiles load them from the argument. Where lanes are pixels they stay outside
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from tvm import tirx
@@ -38,7 +39,7 @@ from hexconv.lower.vtcm import SCOPE
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import bias_name, constant_cache, filter_name, numbered
-from hexconv.spec.narrowing import FixedPoint
+from hexconv.spec.narrowing import FixedPoint, Shifts
 from hexconv.spec.requantize import LARGEST_MULTIPLIER
 from hexconv.spec.vectors import OFFSET, SCALES, Array, odd_parts
 from hexconv.tir.statements import Block, Number
@@ -60,13 +61,11 @@ def laid_out(conv: RowConv, given: Mapping[str, Array]) -> dict[str, Array]:
     """
     found: dict[str, Array] = {}
     if conv.has_offsets:
-        found[numbered(OFFSET, conv.number)] = _offsets(conv, given)
-    if isinstance(conv.narrowing, FixedPoint) and conv.narrowing.vectors:
-        found[numbered(SCALES, conv.number)] = _scales(conv, conv.narrowing, given)
-    return found
+        found[numbered(OFFSET, conv.number)] = offsets(conv, given)
+    return found | scales(conv, given)
 
 
-def _offsets(conv: RowConv, given: Mapping[str, Array]) -> Array:
+def offsets(conv: RowConv, given: Mapping[str, Array]) -> Array:
     """Compute what the sums of each channel start from."""
     value = np.full(conv.out_blocks * CHANNEL_BLOCK, conv.offset, np.int64)
     if conv.spec.bias and not conv.adds_bias_last:
@@ -77,8 +76,18 @@ def _offsets(conv: RowConv, given: Mapping[str, Array]) -> Array:
     return _wrapped(value)
 
 
+def scales(conv: RowConv, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the values that narrowing has for each channel by the name of their argument, if there are any."""
+    how = conv.narrowing
+    return {numbered(SCALES, conv.number): _scales(conv, how, given)} if _has_vectors(how) else {}
+
+
+def _has_vectors(how: Shifts | FixedPoint | None) -> TypeGuard[FixedPoint]:
+    return isinstance(how, FixedPoint) and bool(how.vectors)
+
+
 def _scales(conv: RowConv, how: FixedPoint, given: Mapping[str, Array]) -> Array:
-    """Return the values that narrowing has for each channel, one vector of the sequence after the other."""
+    """Lay the values that narrowing has for each channel out, one vector of the sequence after the other."""
     made: dict[str, Array] = {}
     if how.saturates_at is not None:
         made["bias"] = np.zeros(conv.out_blocks * CHANNEL_BLOCK, np.int64)
@@ -195,7 +204,7 @@ def offsets_of(conv: RowConv, scope: str) -> Constants | None:
 def scales_of(conv: RowConv, scope: str) -> Constants | None:
     """Declare what requantisation has for each channel; None where channels have nothing of their own."""
     how = conv.narrowing
-    return _declared(conv, SCALES, how.vectors, scope) if isinstance(how, FixedPoint) and how.vectors else None
+    return _declared(conv, SCALES, how.vectors, scope) if _has_vectors(how) else None
 
 
 def _declared(conv: RowConv, what: str, names: tuple[str, ...], scope: str) -> Constants:

@@ -88,6 +88,16 @@ THREADS = _structure(
     ("waits", U32, (MAX_THREADS,)),
     ("switches", U32),
 )
+ENGINE = _structure(
+    ("multiplies", U32),
+    ("taps", U32),
+    ("stores", U32),
+    ("table_loads", U32),
+    ("clears", U32),
+    ("crossings", U32),
+    ("misplaced", U32),
+    ("placed_bytes", U32),
+)
 EVENT = _structure(("packets", U64), ("kind", U32), ("number", U32), ("amount", U64))
 EVENTS = _structure(("wanted", U32), ("count", U32), ("event", EVENT, (MAX_EVENTS,)))
 HEADER = _structure(
@@ -114,6 +124,7 @@ HEADER = _structure(
     ("complaint", COMPLAINT),
     ("copies", COPIES),
     ("threads", THREADS),
+    ("engine", ENGINE),
     ("text", np.dtype("S1"), (TEXT_BYTES,)),
     ("events", EVENTS),
 )

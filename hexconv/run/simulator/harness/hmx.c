@@ -1,7 +1,5 @@
 #include "hmx.h"
 
-#include <string.h>
-
 /* --- rows and columns of a crouton --------------------------------------------------------------------------------- */
 
 struct grid {
@@ -43,11 +41,11 @@ static struct grid grid_of(uint32_t range, enum hmx_order order) {
 static uint8_t *at_address(struct hmx *engine, uint32_t address) { return engine->memory + (address & engine->address_mask); }
 
 void hmx_reset(struct hmx *engine, uint8_t *memory, uint32_t address_mask, int arch) {
-    memset(engine, 0, sizeof *engine);
+    __builtin_memset(engine, 0, sizeof *engine);
     engine->memory = memory, engine->address_mask = address_mask, engine->groups = arch >= 75 ? 4 : 1;
 }
 
-void hmx_clear(struct hmx *engine) { memset(engine->sums, 0, sizeof engine->sums); }
+void hmx_clear(struct hmx *engine) { __builtin_memset(engine->sums, 0, sizeof engine->sums); }
 
 void hmx_swap(struct hmx *engine) { engine->current ^= 1; }
 
@@ -154,8 +152,8 @@ void hmx_load_bias(struct hmx *engine, uint32_t rs, int has_high_words) {
     uint64_t *words = engine->bias[engine->groups == 4 ? rs & 3 : 0];
     for (uint32_t output = 0; output < HMX_CHANNELS; output++) {
         uint32_t low, high = (uint32_t)(words[output] >> 32);
-        memcpy(&low, at_address(engine, table + 4 * output), sizeof low);
-        if (has_high_words) memcpy(&high, at_address(engine, table + HMX_TABLE_BYTES / 2 + 4 * output), sizeof high);
+        __builtin_memcpy(&low, at_address(engine, table + 4 * output), sizeof low);
+        if (has_high_words) __builtin_memcpy(&high, at_address(engine, table + HMX_TABLE_BYTES / 2 + 4 * output), sizeof high);
         words[output] = (uint64_t)high << 32 | low;
     }
 }
@@ -252,10 +250,10 @@ static void convert_all(const struct hmx *engine, uint16_t out[HMX_POSITIONS][HM
         }
 }
 
-static void age(struct hmx *engine) { memmove(engine->converted[1], engine->converted[0], 2 * sizeof engine->converted[0]); }
+static void age(struct hmx *engine) { __builtin_memmove(engine->converted[1], engine->converted[0], 2 * sizeof engine->converted[0]); }
 
 static void drop_set(struct hmx *engine) {
-    memset(engine->sums[engine->current], 0, sizeof engine->sums[0]);
+    __builtin_memset(engine->sums[engine->current], 0, sizeof engine->sums[0]);
     hmx_swap(engine);
 }
 
@@ -284,7 +282,7 @@ void hmx_store_sums(struct hmx *engine, uint32_t rs, uint32_t rt, enum hmx_order
 void hmx_convert(struct hmx *engine, uint32_t rs, int bits) {
     const int feeds_back = rs >> 2 & 3;
     static uint16_t made[HMX_POSITIONS][HMX_CHANNELS];
-    memcpy(made, engine->converted[0], sizeof made);
+    __builtin_memcpy(made, engine->converted[0], sizeof made);
     convert_all(engine, made, engine->bias[engine->groups == 4 ? rs >> 12 & 3 : 0],
                 (struct convert){.saturates = !(rs >> 1 & 1),
                                  .is_sticky = 1,
@@ -293,7 +291,7 @@ void hmx_convert(struct hmx *engine, uint32_t rs, int bits) {
                                  .feeds_back = bits == 8 ? feeds_back : 0,
                                  .takes_most = rs >> 4 & 1});
     if (!feeds_back) age(engine);
-    memcpy(engine->converted[0], made, sizeof made);
+    __builtin_memcpy(engine->converted[0], made, sizeof made);
     if (!(rs & 1)) drop_set(engine);
 }
 

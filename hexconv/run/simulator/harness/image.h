@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "copies.h"
+#include "engine.h"
 #include "events.h"
 #include "threads.h"
 
@@ -76,6 +77,7 @@ struct image {
     struct complaint complaint;
     struct copies copies;
     struct threads threads;
+    struct engine engine;
     char text[TEXT_BYTES];
     struct events events;
 };

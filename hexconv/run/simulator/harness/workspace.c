@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "counters.h"
+#include "engine.h"
 #include "events.h"
 #include "image.h"
 #include "threads.h"
@@ -18,6 +19,7 @@ enum { MAX_BLOCKS = 256 };
 struct block {
     uint8_t *data;
     uint32_t bytes, room_bytes, serial; /* room: bytes rounded up to granules */
+    uint32_t place;                     /* on a device */
     bool live;
 };
 
@@ -69,6 +71,24 @@ UNCOUNTED static void check_guards(enum arena_name name, const struct block *blo
     complain(COMPLAINT_WROTE_BEFORE, name, block, i);
 }
 
+static uint32_t next_place(const struct arena *arena, uint32_t room) {
+    if (arena->blocks == 0) return 0;
+    const struct block *last = &arena->block[arena->blocks - 1];
+    const uint32_t place = last->place + last->room_bytes, end = place + room - 1;
+    const int is_cut = room <= VTCM_LINE_BYTES && place / VTCM_LINE_BYTES != end / VTCM_LINE_BYTES;
+    return is_cut ? (place / VTCM_LINE_BYTES + 1) * VTCM_LINE_BYTES : place;
+}
+
+uint32_t workspace_place(const void *data, uint32_t bytes) {
+    const struct arena *arena = &arenas[ARENA_VTCM];
+    for (uint32_t i = arena->blocks; i-- > 0;) {
+        const struct block *block = &arena->block[i];
+        const uint32_t offset = (uint32_t)((const uint8_t *)data - block->data);
+        if (block->live && offset < block->bytes && bytes <= block->bytes - offset) return block->place + offset;
+    }
+    return NO_PLACE;
+}
+
 static void *allocate(enum arena_name name, uint64_t bytes) {
     const struct arena_plan *plan = &image->arenas[name];
     struct arena *arena = &arenas[name];
@@ -77,13 +97,17 @@ static void *allocate(enum arena_name name, uint64_t bytes) {
     const bool fits = arena->used_bytes + room <= plan->capacity_bytes && arena->blocks < MAX_BLOCKS &&
                       arena->top_bytes + plan->guard_bytes + room + plan->guard_bytes <= plan->region.bytes;
     if (!fits) {
-        const struct block asked = {NULL, (uint32_t)bytes, 0, given_out, false};
+        const struct block asked = {.bytes = (uint32_t)bytes, .serial = given_out};
         complain(COMPLAINT_EXHAUSTED, name, &asked, arena->used_bytes);
         return NULL;
     }
+    const uint32_t place = next_place(arena, (uint32_t)room);
     struct block *block = &arena->block[arena->blocks++];
     uint8_t *base = (uint8_t *)image + plan->region.offset;
-    *block = (struct block){base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, true};
+    *block = (struct block){
+        base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, place, true};
+    if (name == ARENA_VTCM && place + room > image->engine.placed_bytes)
+        image->engine.placed_bytes = place + (uint32_t)room;
     arena->top_bytes += plan->guard_bytes + (uint32_t)room;
     arena->used_bytes += (uint32_t)room;
     if (arena->used_bytes > image->peak_bytes[name]) image->peak_bytes[name] = arena->used_bytes;

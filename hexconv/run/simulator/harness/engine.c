@@ -1,0 +1,104 @@
+#include "engine.h"
+
+#include "counters.h"
+#include "hmx.h"
+#include "image.h"
+#include "system.h"
+#include "workspace.h"
+
+enum { RANGE = 0x700 | 31, CHECKED = 512, ENGINE_DIFFERS = 72 };
+
+static struct hmx engine, plain;
+static int is_ready;
+
+static void enter(void) {
+    counters_pause();
+    if (!is_ready) hmx_reset(&engine, 0, ~0u, 75);
+    is_ready = 1;
+}
+
+static int32_t leave_to_kernel(void) {
+    counters_resume();
+    return 0;
+}
+
+/* Count an operand that a device would refuse; return its place. */
+UNCOUNTED static uint32_t look_at(const void *data, uint32_t bytes, uint32_t alignment) {
+    const uint32_t place = workspace_place(data, bytes);
+    if (place == NO_PLACE || place % alignment) image->engine.misplaced++;
+    image->engine.crossings += place / VTCM_LINE_BYTES != (place + bytes - 1) / VTCM_LINE_BYTES;
+    return place;
+}
+
+/* hmx_multiply of all rows and columns up to a tap, of all channels: two outputs and four channels an instruction. */
+UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, int last_row, int last_column, const int8_t *weights) {
+#ifdef __hexagon__
+    for (int y = 0; y <= last_row; y++)
+        for (int x = 0; x <= last_column; x++)
+            for (int c = 0; c < HMX_CHANNELS; c += 4, weights += 128)
+                for (int s = 0; s < HMX_POSITIONS; s++) {
+                    const int row = (s >> 3) + y, column = (s & 7) + x;
+                    const uint32_t four =
+                        *(const uint32_t *)(tile + (row > 7 ? below : 0) + ((row & 7) * 8 + (s & 7)) * HMX_CHANNELS + c);
+                    const uint64_t twice = (uint64_t)four << 32 | four, *pairs = (const uint64_t *)weights;
+                    int64_t *sums = (int64_t *)engine.sums[engine.current ^ (column > 7)][(s & 56) | (column & 7)];
+                    for (int n = 0; n < HMX_CHANNELS / 2; n++) sums[n] = __builtin_HEXAGON_M5_vrmacbsu(sums[n], pairs[n], twice);
+                }
+#else
+    (void)tile, (void)below, (void)last_row, (void)last_column, (void)weights;
+#endif
+}
+
+UNCOUNTED static int differs(void) {
+    const int32_t *one = &engine.sums[0][0][0], *other = &plain.sums[0][0][0];
+    for (int i = 0; i < 2 * HMX_POSITIONS * HMX_CHANNELS; i++)
+        if (one[i] != other[i]) return 1;
+    return 0;
+}
+
+int32_t hexconv_hmx_clear(void) {
+    enter();
+    hmx_clear(&engine);
+    image->engine.clears++;
+    return leave_to_kernel();
+}
+
+int32_t hexconv_hmx_multiply(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last) {
+    enter();
+    const int last_row = tap >> 8 & 7, last_column = tap >> 5 & 7;
+    const uint32_t rs = (uint32_t)(uintptr_t)tile | (uint32_t)tap, ws = (uint32_t)(uintptr_t)weights;
+    const uint32_t place = look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
+    if (last_row) {
+        const uint32_t under = look_at(tile + below, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
+        image->engine.crossings += place / VTCM_LINE_BYTES != under / VTCM_LINE_BYTES;
+    }
+    look_at(weights, (uint32_t)last + 1, 128);
+    const int is_checked = image->engine.multiplies++ % CHECKED < 2;
+    if (is_checked) plain = engine;
+    multiply(tile, below, last_row, last_column, weights);
+    if (is_checked) {
+        const struct hmx_activations activations = {rs, (uint32_t)below | RANGE, HMX_CHANNEL_MINOR, HMX_ROWS};
+        const struct hmx_weights by = {ws, (uint32_t)last, HMX_COLUMNS};
+        hmx_multiply(&plain, &activations, &by);
+        if (differs()) leave(ENGINE_DIFFERS);
+    }
+    image->engine.taps += (uint32_t)(last_row + 1) * (uint32_t)(last_column + 1);
+    return leave_to_kernel();
+}
+
+int32_t hexconv_hmx_bias(const int32_t *table) {
+    enter();
+    look_at(table, HMX_TABLE_BYTES, HMX_TABLE_BYTES);
+    hmx_load_bias(&engine, (uint32_t)(uintptr_t)table, 1);
+    image->engine.table_loads++;
+    return leave_to_kernel();
+}
+
+int32_t hexconv_hmx_store(uint8_t *tile, int32_t split, int32_t is_after, int32_t retains) {
+    enter();
+    look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
+    hmx_store_sums(&engine, (uint32_t)(uintptr_t)tile | (uint32_t)split, RANGE, HMX_CHANNEL_MINOR,
+                   is_after ? HMX_AFTER : HMX_BEFORE, 0, retains, 8);
+    image->engine.stores++;
+    return leave_to_kernel();
+}
