@@ -183,7 +183,7 @@ class BlockAxes:
         for index in self.convs:
             number, (blocks, *block) = index + 1, packed_filter(chain, index)
             shape: tuple[Any, ...] = (np.where(resident, blocks, self.staged(index)), *block)
-            found.append(PredictedCache(filter_cache(number), "filter", number, chain.dtype_of_filters, shape))
+            found.append(PredictedCache(filter_cache(number), "filter", number, self.filter_dtype, shape))
             if has_accumulator(chain, index):
                 known = (accumulator(number), "accumulator", number)
                 found.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
@@ -193,9 +193,19 @@ class BlockAxes:
         return found
 
     @property
+    def filter_dtype(self) -> str:
+        """The type of packed weights: the matrix engine's have a sign."""
+        return "int8" if self.is_of_engine else self.chain.dtype_of_filters
+
+    @property
+    def is_of_engine(self) -> bool:
+        """Whether the matrix engine multiplies."""
+        return self.plans.sample.kernel == "hmx"
+
+    @property
     def scratch(self) -> tuple[PredictedCache, ...]:
         """What the kernel has beside the caches of the nest, for the whole run: the matrix engine's bias tables."""
-        if self.plans.sample.kernel != "hmx":
+        if not self.is_of_engine:
             return ()
         return (PredictedCache(CONVERTS, CONVERTS, 0, "int32", (len(EXPONENTS) * TABLE_WORDS,)),)
 

@@ -40,7 +40,7 @@ from hexconv.tir import marks
 from hexconv.tir.loops import LOOP_NAME, PART
 from hexconv.tir.parts import Does, Part, convolution, read_part
 from hexconv.tir.statements import Block, Number, int32
-from hexconv.tir.trees import all_of, around, as_one, steps_of, with_values
+from hexconv.tir.trees import all_of, around, as_one, conjuncts, steps_of, with_values
 
 SUMS, RESULTS, TOUCH = "hexconv_engine_sums", "hexconv_engine_results", "hexconv_engine_touch"
 ZERO = int32(0)
@@ -126,25 +126,37 @@ def _marked(sequence: tirx.SeqStmt, number: int, parts: Mapping[str, tirx.Stmt],
     names = [convolution(number, block).name for block in ("init", "compute", "epilogue")]
     _init, compute, epilogue = (parts[name] for name in names)
     steps: list[tirx.Stmt] = []
-    results, fringe = _results(number, epilogue)
+    results, bounds = _results(number, epilogue)
     for step in sequence.seq:
         if step.same_as(compute):
             sums = _sums(number, compute, results, tile)
-            steps += [_touched(sums.sums), _guarded(compute, marks.written(SUMS, sums))]
+            steps += [_touched(sums.sums), bounds.where_some(marks.written(SUMS, sums))]
         elif step.same_as(epilogue):
-            steps += [_touched(results.target), _guarded(compute, marks.written(RESULTS, results)), *fringe]
+            steps += [_touched(results.target), bounds.where_some(marks.written(RESULTS, results))]
+            steps += bounds.where_not_all(epilogue)
         elif not any(step.same_as(part) for part in parts.values()):
             steps.append(step)
     return as_one(steps)
 
 
-def _guarded(like: tirx.Stmt, statement: tirx.Stmt) -> tirx.Stmt:
-    """Put the guards that stand around one statement around another."""
-    conditions = []
-    while isinstance(like, tirx.IfThenElse):
-        conditions.append(like.condition)
-        like = like.then_case
-    return tirx.IfThenElse(tirx.all(*conditions), statement, None) if conditions else statement
+@dataclass(frozen=True)
+class Bounds:
+    """The conditions of the elements of a tile: bounds of sums of loops, at the first element and at the last one."""
+
+    first: Sequence[tirx.Expr]
+    last: Sequence[tirx.Expr]
+
+    def where_some(self, statement: tirx.Stmt) -> tirx.Stmt:
+        """Run a statement for tiles that have an element: each bound then holds at one end."""
+        some = [tirx.any(*ends) for ends in zip(self.first, self.last, strict=True)]
+        return tirx.IfThenElse(tirx.all(*some), statement, None) if some else statement
+
+    def where_not_all(self, epilogue: tirx.Stmt) -> list[tirx.Stmt]:
+        """Let an epilogue write the fringe of tiles in which not every element is an output."""
+        if not self.first:
+            return []
+        fringe = tvm_ffi.structural_map(epilogue, (tirx.BufferStore, _without_loads))
+        return [tirx.IfThenElse(tirx.Not(tirx.all(*self.first, *self.last)), fringe, None)]
 
 
 def _touched(load: TensorLoad) -> tirx.Stmt:
@@ -181,8 +193,8 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
     )
 
 
-def _results(number: int, epilogue: tirx.Stmt) -> tuple[EngineResults, list[tirx.Stmt]]:
-    """Read the loops that requantise: what begins where; and what writes the fringe of a tile that has one."""
+def _results(number: int, epilogue: tirx.Stmt) -> tuple[EngineResults, Bounds]:
+    """Read the loops that requantise: what begins where, and which elements are outputs."""
     loops = [(loop.loop_var, int(loop.extent)) for loop in all_of(epilogue, tirx.For)]
     begin, end = ({variable: int32(at(size)) for variable, size in loops} for at in (lambda _: 0, lambda size: size - 1))
     store, conditions = _value(epilogue)
@@ -196,12 +208,9 @@ def _results(number: int, epilogue: tirx.Stmt) -> tuple[EngineResults, list[tirx
         target=tirx.BufferLoad(store.buffer, [simplify(with_values(index, begin)) for index in store.indices]),
         block=simplify(tirx.floordiv(with_values(bias.indices[0], begin), int32(CHANNEL_BLOCK))),
     )
-    if not conditions:
-        return results, []
-    # Conditions are bounds of sums of loops: they hold in all of a tile if they do at both of its ends.
-    is_full = simplify(tirx.all(*(with_values(each, at) for each in conditions for at in (begin, end))))
-    fringe = tvm_ffi.structural_map(epilogue, (tirx.BufferStore, _without_loads))
-    return results, [tirx.IfThenElse(tirx.Not(is_full), fringe, None)]
+    bounds = [bound for each in conditions for bound in conjuncts(each)]
+    ends = ([simplify(with_values(bound, at)) for bound in bounds] for at in (begin, end))
+    return results, Bounds(*ends)
 
 
 def _without_loads(store: tirx.BufferStore) -> tirx.Stmt:
