@@ -3,8 +3,8 @@
 A packet multiplies a crouton by all taps of a kernel, 32 inputs and 32 outputs of each. Column x of a tap moves its
 products x columns to the right, so kernels lie with their last column first, and output 0 stands in column `last`:
 
-    column of the sums     0 .. last-1                      last .. 7          then, in the other set of sums: 0 .. last-1
-    output                 the end of the tile to the left  0 .. 7-last                                        8-last .. 7
+    column of the sums     0 .. last-1                      last .. 7          in the other set of sums: 0 .. last-1
+    output                 the end of the tile to the left  0 .. 7-last                                  8-last .. 7
 
 What leaves a crouton to the right goes to the other set, which the next crouton to the right completes. Rows past the
 crouton are read from the one below it. So nothing is shifted, and nothing is copied.

@@ -23,8 +23,9 @@ from hexconv.lower.buffers import cache_name, drop_annotations, is_register
 from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_images, with_kept
 from hexconv.lower.conv_step import ConvStep, KernelConv
 from hexconv.lower.copies import is_over_bands
-from hexconv.lower.engine_packets import emit_tiles, engine_convs, mark_tiles
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
+from hexconv.lower.engine_packets import emit_tiles, engine_convs
+from hexconv.lower.engine_tiles import mark_tiles
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
@@ -157,6 +158,12 @@ def copy_by_plan(nest: Lowering) -> Lowering:
     return replace(nest.to(unmerged), unmerged=unmerged)
 
 
+def copy_by_vectors(nest: Lowering) -> Lowering:
+    """Let the copy engine copy, or vectors, in a nest of blocks."""
+    copied = start_copies(nest.module, fill_by_vectors) if nest.scheduled.overlaps else move_by_vectors(nest.module, {})
+    return nest.to(tirx.transform.ConvertSSA()(copied))
+
+
 def share_memory(nest: Lowering) -> Lowering:
     """Let caches whose lifetimes don't overlap share memory."""
     return nest.to(with_shared_memory(nest.module, nest.row_nest.sharing))
@@ -209,6 +216,16 @@ ROW_STAGES: tuple[Stage, ...] = (
 """The stages of a nest of rows, that of HVX."""
 
 
+ENGINE_STAGES: tuple[Stage, ...] = (
+    mark_tiles,
+    stages.flatten,
+    stages.name_caches,
+    stages.merge_caches,
+    copy_by_vectors,
+)
+"""Those that follow where the matrix engine multiplies: marks stand for its packets."""
+
+
 def through(stages: Sequence[Stage], nest: Lowering) -> Lowering:
     """Take a nest through some stages, in their order."""
     for stage in stages:
@@ -244,7 +261,7 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
     The plain loops that these replace say what is copied, computed and cached, as for the plain kernel.
     """
     nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled))
-    plain, marked = _flat(nest), through(FLAT_STAGES, nest.to(mark_tiles(nest.main)))
+    plain, marked = _flat(nest), through(ENGINE_STAGES, nest)
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
     module, merged = tidied(nest.to(emit_tiles(marked.main, convs)).module), marked.merged
     assert merged, "a stage merges caches"
@@ -337,9 +354,7 @@ def _lower_for_engine(case: Case) -> Lowered:
     chain, plan = case.chain, case.settled
     layouts = layouts_of(chain, plan)
     biased = replace(chain, conv=tuple(replace(conv, bias=True) for conv in chain.conv))
-    return lower_for_engine(
-        stripe(chain_module(biased, layouts), biased, plan), engine_convs(chain, layouts, plan)
-    )
+    return lower_for_engine(stripe(chain_module(biased, layouts), biased, plan), engine_convs(chain, layouts, plan))
 
 
 def _lower_rows(case: Case, strips: Strips | None) -> Lowered:

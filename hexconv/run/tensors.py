@@ -26,7 +26,7 @@ from hexconv.layout import Layout
 from hexconv.lower.step_calls import LAID_OUT_BY
 from hexconv.run.fills import Fill, Fills, drawn_vectors, fills_of_run
 from hexconv.run.measurement import Array
-from hexconv.spec import Chain, Conv2d, Plan, choose_kernels, nest_of
+from hexconv.spec import Chain, Conv2d, Plan, choose_kernels
 from hexconv.spec.case import check_weights, sums_by_channel
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK

@@ -46,13 +46,16 @@ class Packet:
     @property
     def words(self) -> list[int]:
         """The words, with registers 0 to 3."""
-        return [0x92004000 | 1 << 8 | ROW_MODES[self.rows] + 1, 0x9200E000 | 2 << 16 | 3 << 8 | COLUMN_MODES[self.columns]]
+        activations = 0x92004000 | 1 << 8 | ROW_MODES[self.rows] + 1
+        return [activations, 0x9200E000 | 2 << 16 | 3 << 8 | COLUMN_MODES[self.columns]]
 
     @property
     def registers(self) -> dict[int, int]:
         """The values of the registers."""
-        activations = (self.base | self.tap << 5 | self.first, (self.below & -CROUTON_BYTES) | self.row_bits << 5 | self.last)
-        return dict(enumerate(value & 0xFFFFFFFF for value in (*activations, self.weights, self.weight_bytes - 1)))
+        address = self.base | self.tap << 5 | self.first
+        distance = (self.below & -CROUTON_BYTES) | self.row_bits << 5 | self.last
+        values = (address, distance, self.weights, self.weight_bytes - 1)
+        return dict(enumerate(value & 0xFFFFFFFF for value in values))
 
 
 def added(memory: Array, packet: Packet, sums: Array, current: int) -> None:
@@ -72,7 +75,7 @@ def added(memory: Array, packet: Packet, sums: Array, current: int) -> None:
     for crouton in range(croutons):
         some = np.arange(0 if crouton else first, (31 if crouton + 1 < croutons else last) + 1)
         for y in rows:
-            for half in range(2 if packet.columns == "deep" else 1):
+            for _half in range(2 if packet.columns == "deep" else 1):
                 for x in columns:
                     weights = np.zeros((CHANNELS, CHANNELS), np.int64)
                     for place, channel in enumerate(some):

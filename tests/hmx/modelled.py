@@ -100,16 +100,14 @@ def shown_by(vector: Any) -> Any:
         {"sha256": _digest(each.astype("<i4")), "samples": [[*at, int(each[at])] for at in SAMPLED]}
         for each in engine.sums
     ]
-    return {"current": engine.state.current, "acc": sums, "memory": [_region(engine.memory, each) for each in _of(vector)]}
-
-
-def _of(vector: Any) -> list[Any]:
-    return vector["expect"]["memory"]
+    memory = [_region(engine.memory, each) for each in vector["expect"]["memory"]]
+    return {"current": engine.state.current, "acc": sums, "memory": memory}
 
 
 def _region(memory: Array, region: Any) -> Any:
     at, size = region["at"], region["size"]
-    return {"at": at, "size": size, "sha256": _digest(memory[at : at + size]), "first": bytes(memory[at : at + 32]).hex()}
+    known = {"at": at, "size": size, "sha256": _digest(memory[at : at + size])}
+    return {**known, "first": bytes(memory[at : at + 32]).hex()}
 
 
 def _digest(array: Array) -> str:

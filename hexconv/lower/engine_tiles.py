@@ -1,0 +1,182 @@
+"""Find a conv's tiles in the documents' nest, and let marks stand for them until the matrix engine's packets do.
+
+TVM has laid out the nest by then: caches have their sizes, indices their rings. What a tile needs stands in TIR as
+marks while buffers become flat and share memory (`hexconv.lower.engine_packets` emits it at the end).
+
+before:  for ko_inner, ho_inner, wo:                    after:  for ko_inner, ho_inner, wo:
+             init; compute; epilogue                                EngineSums(source, below, weights, sums)
+                                                                    EngineResults(sums, target)
+                                                                    if part of the tile is no output: the fringe
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.sym import Analyzer
+
+from hexconv.lower.buffers import held_by
+from hexconv.lower.engine_packets import RESULTS, SUMS, TOUCH, ZERO, EngineResults, EngineSums
+from hexconv.lower.lowered import Lowering
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.tir import marks
+from hexconv.tir.loops import LOOP_NAME, PART
+from hexconv.tir.parts import Does, Part, convolution, read_part
+from hexconv.tir.statements import int32
+from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_values
+
+
+def mark_tiles(nest: Lowering) -> Lowering:
+    """Put marks in the place of every conv's init, compute and epilogue (no blocks, buffers not yet flat)."""
+
+    def visit(statement: tirx.Stmt, tile: tirx.Expr) -> tirx.Stmt:
+        if isinstance(statement, tirx.For):
+            is_tile = str(statement.annotations.get(LOOP_NAME, "")) == "wo"
+            return around(statement, visit(statement.body, statement.loop_var if is_tile else tile))
+        if isinstance(statement, tirx.SeqStmt):
+            parts = {part.name: step for step in statement.seq if (part := _part(step)) and part.does is Does.CONV}
+            if number := next((read_part(name).conv for name in parts if name.endswith("compute")), 0):
+                return _marked(statement, number, parts, tile)
+            return as_one([visit(step, tile) for step in statement.seq])
+        if isinstance(statement, tirx.IfThenElse):
+            other = statement.else_case and visit(statement.else_case, tile)
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case, tile), other)
+        return statement
+
+    return nest.to(nest.main.with_body(visit(nest.main.body, ZERO)))
+
+
+def _part(statement: tirx.Stmt) -> Part | None:
+    """The part of the chain that a statement is, inside of its guards."""
+    while isinstance(statement, tirx.IfThenElse):
+        statement = statement.then_case
+    if isinstance(statement, tirx.For) and PART in statement.annotations:
+        return read_part(str(statement.annotations[PART]))
+    return None
+
+
+def _marked(sequence: tirx.SeqStmt, number: int, parts: Mapping[str, tirx.Stmt], tile: tirx.Expr) -> tirx.Stmt:
+    """Replace init, compute and epilogue of one tile by marks; keep what writes the fringe."""
+    names = [convolution(number, block).name for block in ("init", "compute", "epilogue")]
+    _init, compute, epilogue = (parts[name] for name in names)
+    steps: list[tirx.Stmt] = []
+    results, bounds = _results(number, epilogue)
+    for step in sequence.seq:
+        if step.same_as(compute):
+            sums = _sums(number, compute, results, tile)
+            steps += [_touched(sums.sums), bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
+        elif step.same_as(epilogue):
+            steps += [_touched(results.target), bounds.where_some(marks.written(RESULTS, results))]
+            steps += bounds.where_not_all(epilogue)
+        elif not any(step.same_as(part) for part in parts.values()):
+            steps.append(step)
+    return as_one(steps)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The conditions of the elements of a tile: bounds of sums of loops, at the first element and at the last one."""
+
+    first: Sequence[tirx.Expr]
+    last: Sequence[tirx.Expr]
+
+    def of_rows(self, tile: tirx.Expr) -> "Bounds":
+        """Return the bounds that do not depend on the number of the tile in its row: sums go from tile to tile."""
+        if not isinstance(tile, tirx.Var):
+            return self
+        kept = [ends for ends in zip(self.first, self.last, strict=True) if not uses(tirx.all(*ends), tile)]
+        return Bounds([first for first, _ in kept], [last for _, last in kept])
+
+    def where_some(self, statement: tirx.Stmt) -> tirx.Stmt:
+        """Run a statement for tiles that have an element: each bound then holds at one end."""
+        some = [tirx.any(*ends) for ends in zip(self.first, self.last, strict=True)]
+        return tirx.IfThenElse(tirx.all(*some), statement, None) if some else statement
+
+    def where_not_all(self, epilogue: tirx.Stmt) -> list[tirx.Stmt]:
+        """Let an epilogue write the fringe of tiles in which not every element is an output."""
+        if not self.first:
+            return []
+        fringe = tvm_ffi.structural_map(epilogue, (tirx.BufferStore, _without_loads))
+        return [tirx.IfThenElse(tirx.Not(tirx.all(*self.first, *self.last)), fringe, None)]
+
+
+def _touched(load: TensorLoad) -> tirx.Stmt:
+    """Say that a buffer is written: caches have their names and their lifetimes by what stores to them."""
+    return tirx.BufferStore(load.source, tirx.call_extern(str(load.source.dtype), TOUCH), list(load.indices))
+
+
+def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Expr) -> EngineSums:
+    """Read the loops that sum: the element at which each operand begins."""
+    loops = {str(loop.annotations.get(LOOP_NAME, "")): loop.loop_var for loop in all_of(compute, tirx.For)}
+    begin = dict.fromkeys(loops.values(), ZERO)
+    (store,) = all_of(compute, tirx.BufferStore)
+    loads = [load for load in all_of(store.value, TensorLoad) if not load.source.same_as(store.buffer)]
+    filter = next(load for load in loads if held_by(load.source).role == "filter")
+    source = next(load for load in loads if load is not filter)
+
+    def first(load: TensorLoad, at: Mapping[Any, Any], zeros: Sequence[int]) -> TensorLoad:
+        indices = [Analyzer().simplify(with_values(index, at)) for index in load.indices]
+        for axis in zeros:
+            indices[axis] = ZERO
+        return tirx.BufferLoad(load.source, indices)
+
+    *_, tiles, channel_blocks, _rows, _columns, _channels = map(int, source.source.shape)
+    return EngineSums(
+        number=number,
+        source=first(source, begin, (-5,)),
+        below=first(source, {**begin, loops["hi"]: int32(ROW_BLOCK)}, (-5,)),
+        weights=first(filter, begin, (-5, -4)),
+        sums=results.sums,
+        tile=tile,
+        block=results.block,
+        tiles=tiles,
+        channel_blocks=channel_blocks,
+    )
+
+
+def _results(number: int, epilogue: tirx.Stmt) -> tuple[EngineResults, Bounds]:
+    """Read the loops that requantise: what begins where, and which elements are outputs."""
+    loops = [(loop.loop_var, int(loop.extent)) for loop in all_of(epilogue, tirx.For)]
+    begin = {variable: ZERO for variable, _ in loops}
+    end = {variable: int32(size - 1) for variable, size in loops}
+    store, conditions = _value(epilogue)
+    simplify = Analyzer().simplify
+    loads = all_of(store.value, TensorLoad)
+    bias = next(load for load in loads if held_by(load.source).role == "bias")
+    sums = next(load for load in loads if held_by(load.source).role == "accumulator")
+    results = EngineResults(
+        number=number,
+        sums=tirx.BufferLoad(sums.source, [simplify(with_values(index, begin)) for index in sums.indices]),
+        target=tirx.BufferLoad(store.buffer, [simplify(with_values(index, begin)) for index in store.indices]),
+        block=simplify(tirx.floordiv(with_values(bias.indices[0], begin), int32(CHANNEL_BLOCK))),
+    )
+    bounds = [bound for each in conditions for bound in conjuncts(each)]
+    ends = ([simplify(with_values(bound, at)) for bound in bounds] for at in (begin, end))
+    return results, Bounds(*ends)
+
+
+def _without_loads(store: tirx.BufferStore) -> tirx.Stmt:
+    return tirx.Evaluate(ZERO) if all_of(store.value, TensorLoad) else store
+
+
+def _value(epilogue: tirx.Stmt) -> tuple[tirx.BufferStore, list[tirx.Expr]]:
+    """Find the store of a value, not of the fringe, and the conditions around it."""
+
+    def found(statement: tirx.Stmt, conditions: list[tirx.Expr]) -> tuple[tirx.BufferStore, list[tirx.Expr]] | None:
+        if isinstance(statement, tirx.For):
+            return found(statement.body, conditions)
+        if isinstance(statement, tirx.IfThenElse):
+            inside = found(statement.then_case, [*conditions, statement.condition])
+            is_other = inside is None and statement.else_case is not None
+            return found(statement.else_case, [*conditions, tirx.Not(statement.condition)]) if is_other else inside
+        if isinstance(statement, tirx.SeqStmt):
+            return next((each for step in statement.seq if (each := found(step, conditions))), None)
+        is_value = isinstance(statement, tirx.BufferStore) and all_of(statement.value, TensorLoad)
+        return (statement, conditions) if is_value else None
+
+    value = found(epilogue, [])
+    assert value, "an epilogue stores values"
+    return value
