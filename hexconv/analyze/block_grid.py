@@ -65,7 +65,7 @@ from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
-from hexconv.kernel.croutons import EXPONENTS, TABLE_WORDS
+from hexconv.kernel.croutons import EXPONENTS, TABLE_WORDS, EnginePackets, row_packets
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
@@ -151,6 +151,12 @@ class BlockAxes:
     def slabs_made(self) -> list[Integers]:
         """The slabs that all steps make of each tensor, repetitions included."""
         return self._made(lambda made: made.slabs)
+
+    @cached_property
+    def tiles_made(self) -> list[Integers]:
+        """The rows of tiles of 8 by 8 by 32 that all steps make of each tensor, where they have logical elements."""
+        made = self._made(lambda made: made.slabs_with_rows)
+        return [slabs * tensor.channel_blocks for slabs, tensor in zip(made, self.extents, strict=True)]
 
     @cached_property
     def stagings(self) -> list[Integers]:
@@ -310,6 +316,28 @@ def _touched(axes: BlockAxes) -> Iterator[tuple[str, Integers]]:
             yield target, elements * DTYPE_BYTES[chain.output_dtype(index)]
         else:
             yield target, (2 * products + elements) * DTYPE_BYTES[chain.sum_dtype(index)]
+
+
+def engine_packets(axes: BlockAxes, number: int = 0) -> EnginePackets:
+    """Count the packets of the matrix engine that plan `number` takes.
+
+    >>> from hexconv.spec import Conv2d, Plan, Requantize
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-9))
+    >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", filter_dtype="int8", conv=(conv, conv))
+    >>> plan = Plan(kernel="hmx", k_split=4, order="h_outer", halo="roll", storage="vtcm")
+    >>> packets = engine_packets(blocks_of_plan(chain, plan))
+    >>> packets.multiplies, packets.taps
+    (2048, 18432)
+    """
+    at, total = np.unravel_index(number, axes.plans.shape), EnginePackets()
+    for index in axes.convs:
+        rows = int(np.broadcast_to(axes.tiles_made[index + 1], axes.plans.shape)[at])
+        source, target = axes.extents[index], axes.extents[index + 1]
+        own = row_packets(
+            axes.chain.conv[index].kernel, source.channel_blocks, source.column_blocks, target.column_blocks
+        )
+        total = total + own.times(rows)
+    return total
 
 
 def _row_elements(axes: BlockAxes, tensor: int) -> int:

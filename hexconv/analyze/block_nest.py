@@ -78,6 +78,17 @@ class BlockSteps:
         low, high = np.maximum(self.start * ROW_BLOCK, first_row), np.minimum(self.end * ROW_BLOCK, end_row)
         return np.maximum(0, high - low)
 
+    def slabs_of(self, tensor: Extents) -> Integers:
+        """How many slabs a step makes that have logical rows of the tensor."""
+        first, end = slabs_with_rows(tensor)
+        return np.maximum(0, np.minimum(self.end, end) - np.maximum(self.start, first))
+
+
+def slabs_with_rows(tensor: Extents) -> tuple[int, int]:
+    """Return the slabs of a tensor that have logical rows: the first, and one past the last."""
+    first, end = tensor.valid_rows
+    return first // ROW_BLOCK, ceil_divide(end, ROW_BLOCK)
+
 
 def steps_backwards(chain: Chain, h_split: int, slabs: Sequence[int]) -> Iterator[BlockSteps]:
     """The steps that make every conv's output and the input cache, from the last conv to the input.
@@ -120,11 +131,15 @@ def _merged(steps: BlockSteps) -> BlockSteps:
 
 @dataclass(frozen=True)
 class Made:
-    """What the steps of every tensor make, [T, H]: its logical rows, its slabs, and how many steps stage a filter."""
+    """What the steps of every tensor make, [T, H]: its logical rows, its slabs, and how many steps stage a filter.
+
+    `slabs_with_rows` are the slabs that have logical rows.
+    """
 
     rows: Integers
     slabs: Integers
     stagings: Integers
+    slabs_with_rows: Integers
 
 
 @dataclass(frozen=True)
@@ -277,7 +292,10 @@ class BlockStripes:
         for h_split, slabs in zip(self.h_splits, self.slabs.T.tolist(), strict=True):
             walk = zip(reversed(self.extents), steps_backwards(self.chain, h_split, slabs), strict=True)
             sums = [
-                [int((steps.times * each).sum()) for each in (steps.rows_of(tensor), steps.slabs, 1)]
+                [
+                    int((steps.times * each).sum())
+                    for each in (steps.rows_of(tensor), steps.slabs, 1, steps.slabs_of(tensor))
+                ]
                 for tensor, steps in walk
             ]
             found.append(sums[::-1])
@@ -289,11 +307,13 @@ class BlockStripes:
         valid, size = [tensor.valid_rows for tensor in self.extents], 0 * self.size
         rows = np.array([end - first + size for first, end in valid])
         slabs = np.array([stored + size for stored in self.stored])
-        stagings = np.array([1 + size, *self._whole_steps])
+        stagings, ranges = np.array([1 + size, *self._whole_steps]), [*map(slabs_with_rows, self.extents)]
+        with_rows = np.array([end - first + size for first, end in ranges])
         return Made(
             self._of_tensors(rows, lambda tensor, share: share.rows_within(*valid[tensor], unit=ROW_BLOCK)),
             self._of_tensors(slabs, lambda tensor, share: share.rows_within(0, self.stored[tensor])),
             self._of_tensors(stagings, lambda tensor, share: share.making_steps(self.stored[tensor])),
+            self._of_tensors(with_rows, lambda tensor, share: share.rows_within(*ranges[tensor])),
         )
 
     def reads_in_flight(self, height: int) -> int:

@@ -20,7 +20,7 @@ Nothing of this ran on hardware. The model that stands for the engine was held a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,11 +36,65 @@ from hexconv.spec.vectors import Array
 
 CROUTON_BYTES = ROW_BLOCK * COLUMN_BLOCK * CHANNEL_BLOCK
 TAP_BYTES = CHANNEL_BLOCK * CHANNEL_BLOCK
+TAP_MACS = ROW_BLOCK * COLUMN_BLOCK * CHANNEL_BLOCK * CHANNEL_BLOCK
 TABLE_WORDS = 2 * CHANNEL_BLOCK
 EXPONENTS = (24, 16, 8, 0)
 """The exponents of the stores that write bytes 0 to 3 of a sum."""
 WHOLE_SCALE = 2048
 """The scale that takes a byte as it is."""
+
+
+@dataclass(frozen=True)
+class EnginePackets:
+    """Packets of the matrix engine.
+
+    Attributes:
+        multiplies: packets that multiply.
+        taps: what they multiply: taps of 64 positions by 32 inputs by 32 outputs.
+        stores: packets that store sums.
+        table_loads: packets that load a bias table.
+        clears: packets that clear the sums.
+    """
+
+    multiplies: int = 0
+    taps: int = 0
+    stores: int = 0
+    table_loads: int = 0
+    clears: int = 0
+
+    def __add__(self, other: "EnginePackets") -> "EnginePackets":
+        """Return the packets of both."""
+        return EnginePackets(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
+    def times(self, count: int) -> "EnginePackets":
+        """Return the packets of so many."""
+        return EnginePackets(*(count * each for each in astuple(self)))
+
+    @property
+    def packets(self) -> int:
+        """All packets together."""
+        return self.multiplies + self.stores + self.table_loads + self.clears
+
+    @property
+    def macs(self) -> int:
+        """The multiply-accumulates that the engine does, of fringe and of padding too."""
+        return self.taps * TAP_MACS
+
+
+def row_packets(kernel: tuple[int, int], channel_blocks: int, source_tiles: int, target_tiles: int) -> EnginePackets:
+    """Count the packets of a row of tiles of one block of output channels.
+
+    Args:
+        kernel: the rows and columns of the kernel.
+        channel_blocks: the blocks of input channels.
+        source_tiles: the croutons of a row that is read.
+        target_tiles: the croutons of a row that is made.
+    """
+    rows, columns = kernel
+    croutons = min(source_tiles, target_tiles + 1) if columns > 1 else target_tiles
+    halves = target_tiles + (croutons - 1 if columns > 1 else 0)
+    multiplies, stores = croutons * channel_blocks, halves * len(EXPONENTS)
+    return EnginePackets(multiplies, multiplies * rows * columns, stores, stores, 1)
 
 
 def table_word(exponent: int, scale: int) -> int:

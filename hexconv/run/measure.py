@@ -15,6 +15,7 @@ from hexconv.run.copy_engine import ANY_MOMENT, Copies, CopyCounts
 from hexconv.run.fills import Fills, fills_of_run
 from hexconv.run.given import DRAWN, Given
 from hexconv.run.host import Host
+from hexconv.run.matrix_engine import EngineCounts
 from hexconv.run.measurement import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
@@ -48,6 +49,7 @@ class Run:
         copies: what the copy engine did, on the simulator.
         events: the events that the kernel reported to the harness, where the simulator was asked for them.
         threads: what each thread did on the simulator, where the kernel has threads.
+        engine: what the matrix engine did on the simulator, where the kernel has it.
     """
 
     case: str
@@ -64,6 +66,7 @@ class Run:
     copies: CopyCounts | None = None
     events: tuple[Event, ...] = ()
     threads: Threads | None = None
+    engine: EngineCounts | None = None
 
 
 def runner_of(
@@ -145,7 +148,7 @@ def run_case(
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
     told = (case.name, runner.target, given.fill(fills))
-    of_simulator = (measurement.slots, measurement.copies, measurement.events, measurement.threads)
+    of_simulator = (measurement.slots, measurement.copies, measurement.events, measurement.threads, measurement.engine)
     return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels, *of_simulator)
 
 

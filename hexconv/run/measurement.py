@@ -13,6 +13,7 @@ import numpy as np
 import tvm
 
 from hexconv.run.copy_engine import CopyCounts
+from hexconv.run.matrix_engine import EngineCounts
 from hexconv.run.simulator.slots import Event, Slots, Threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -47,6 +48,7 @@ class Measurement:
         slots: the issue slots of the kernel, where they were asked for.
         events: the events that the kernel reported to the harness, where they were asked for.
         threads: what each thread did, on a simulator, where the kernel has threads.
+        engine: what the matrix engine did, on a simulator, where the kernel has it.
     """
 
     outputs: tuple[Array, ...]
@@ -57,6 +59,7 @@ class Measurement:
     slots: Slots | None = None
     events: tuple[Event, ...] = ()
     threads: Threads | None = None
+    engine: EngineCounts | None = None
 
 
 class Runner(Protocol):

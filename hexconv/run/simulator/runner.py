@@ -22,6 +22,7 @@ from hexconv.errors import Overran, RunFailed
 from hexconv.lower import vtcm
 from hexconv.lower.hexagon_object import HexagonObject, compile_for_hexagon, noting
 from hexconv.run.copy_engine import ANY_MOMENT, Copies, Fault, counts_of
+from hexconv.run.matrix_engine import engine_counts
 from hexconv.run.measurement import Array, Counts, Measurement, ShapeAndType
 from hexconv.run.poison import changed_bytes
 from hexconv.run.simulator.image import Image, Layout, laid_out, opened
@@ -318,6 +319,7 @@ class Simulator:
             copies=counts_of(header["copies"]),
             slots=slots,
             threads=threads_of(header["threads"], blocks, self.isa or self.arch),
+            engine=engine_counts(header["engine"], int(header["arenas"][Arena.VTCM]["capacity_bytes"])),
             events=events_of(header["events"], blocks, self.arch, slots) if self.events else (),
         )
 
