@@ -28,6 +28,11 @@ from hexconv.tir.parts import Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
 from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_values
 
+SLABS, COLUMNS = -6, -5
+"""The axes of a source that count blocks of rows and blocks of columns: NHWC8h8w32c."""
+KERNEL_ROWS, KERNEL_COLUMNS = -5, -4
+"""The axes of a filter that count rows and columns: OIHW8i32o4i."""
+
 
 def mark_tiles(nest: Lowering) -> Lowering:
     """Put marks in the place of every conv's init, compute and epilogue (no blocks, buffers not yet flat)."""
@@ -38,9 +43,11 @@ def mark_tiles(nest: Lowering) -> Lowering:
             return around(statement, visit(statement.body, statement.loop_var if is_tile else tile))
         if isinstance(statement, tirx.SeqStmt):
             parts = {part.name: step for step in statement.seq if (part := _part(step)) and part.does is Does.CONV}
-            if number := next((read_part(name).conv for name in parts if name.endswith("compute")), 0):
-                return _marked(statement, number, parts, tile)
-            return as_one([visit(step, tile) for step in statement.seq])
+            found = [read_part(name).conv for name in parts if name.endswith("compute")]
+            tiles = [_tile(number, parts) for number in found]
+            return as_one(
+                [made for step in statement.seq for made in _replaced(step, tiles, tile) or [visit(step, tile)]]
+            )
         if isinstance(statement, tirx.IfThenElse):
             other = statement.else_case and visit(statement.else_case, tile)
             return tirx.IfThenElse(statement.condition, visit(statement.then_case, tile), other)
@@ -58,22 +65,41 @@ def _part(statement: tirx.Stmt) -> Part | None:
     return None
 
 
-def _marked(sequence: tirx.SeqStmt, number: int, parts: Mapping[str, tirx.Stmt], tile: tirx.Expr) -> tirx.Stmt:
-    """Replace init, compute and epilogue of one tile by marks; keep what writes the fringe."""
-    names = [convolution(number, block).name for block in ("init", "compute", "epilogue")]
-    _init, compute, epilogue = (parts[name] for name in names)
-    steps: list[tirx.Stmt] = []
-    results, bounds = _results(number, epilogue)
-    for step in sequence.seq:
-        if step.same_as(compute):
-            sums = _sums(number, compute, results, tile)
-            steps += [_touched(sums.sums), bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
-        elif step.same_as(epilogue):
-            steps += [_touched(results.target), bounds.where_some(marks.written(RESULTS, results))]
-            steps += bounds.where_not_all(epilogue)
-        elif not any(step.same_as(part) for part in parts.values()):
-            steps.append(step)
-    return as_one(steps)
+@dataclass(frozen=True)
+class Tile:
+    """The statements that compute one tile of a conv: sums of zero, sums of products, results.
+
+    Attributes:
+        number: the number of the conv.
+        init, compute, epilogue: the statements.
+    """
+
+    number: int
+    init: tirx.Stmt
+    compute: tirx.Stmt
+    epilogue: tirx.Stmt
+
+
+def _tile(number: int, parts: Mapping[str, tirx.Stmt]) -> Tile:
+    """Find the statements of a tile by their parts; where it has no loops around, its epilogue has the conv's name."""
+    init, compute, epilogue = (convolution(number, block).name for block in ("init", "compute", "epilogue"))
+    return Tile(number, parts[init], parts[compute], parts.get(epilogue) or parts[convolution(number).name])
+
+
+def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: tirx.Expr) -> list[tirx.Stmt] | None:
+    """Replace a statement of a tile by marks, and by what writes the fringe; None for any other statement."""
+    for each in tiles:
+        if step.same_as(each.init):
+            return [tirx.Evaluate(ZERO)]
+        if step.same_as(each.compute):
+            results, bounds = _results(each.number, each.epilogue)
+            sums = _sums(each.number, each.compute, results, tile)
+            return [_touched(sums.sums), bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
+        if step.same_as(each.epilogue):
+            results, bounds = _results(each.number, each.epilogue)
+            marked = bounds.where_some(marks.written(RESULTS, results))
+            return [_touched(results.target), marked, *bounds.where_not_all(each.epilogue)]
+    return None
 
 
 @dataclass(frozen=True)
@@ -117,18 +143,23 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
     filter = next(load for load in loads if held_by(load.source).role == "filter")
     source = next(load for load in loads if load is not filter)
 
-    def first(load: TensorLoad, at: Mapping[Any, Any], zeros: Sequence[int]) -> TensorLoad:
-        indices = [Analyzer().simplify(with_values(index, at)) for index in load.indices]
+    simplify = Analyzer().simplify
+
+    def first(load: TensorLoad, at: Mapping[Any, Any], zeros: Sequence[int]) -> list[tirx.Expr]:
+        indices = [simplify(with_values(index, at)) for index in load.indices]
         for axis in zeros:
             indices[axis] = ZERO
-        return tirx.BufferLoad(load.source, indices)
+        return indices
 
+    crouton = first(source, begin, (COLUMNS,))
+    under = [*crouton]
+    under[SLABS] = first(source, {**begin, loops["hi"]: int32(ROW_BLOCK)}, ())[SLABS]
     *_, tiles, channel_blocks, _rows, _columns, _channels = map(int, source.source.shape)
     return EngineSums(
         number=number,
-        source=first(source, begin, (-5,)),
-        below=first(source, {**begin, loops["hi"]: int32(ROW_BLOCK)}, (-5,)),
-        weights=first(filter, begin, (-5, -4)),
+        source=tirx.BufferLoad(source.source, crouton),
+        below=tirx.BufferLoad(source.source, under),
+        weights=tirx.BufferLoad(filter.source, first(filter, begin, (KERNEL_ROWS, KERNEL_COLUMNS))),
         sums=results.sums,
         tile=tile,
         block=results.block,

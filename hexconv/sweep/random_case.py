@@ -46,6 +46,7 @@ from hexconv.sweep.random_chains import (
     drawn_filter_dtype,
     drawn_zero_point,
     few_channels,
+    for_engine,
     geometries,
     grouped,
     input_axis,
@@ -168,9 +169,13 @@ def executed_macs(case: Case) -> int:
 
 LARGEST_MULTIPLIER = 2
 """The most output channels that a depthwise conv gets for each input channel."""
-SERVES: dict[Dtype, tuple[Kernel, ...]] = {"float32": ("plain",), "float16": ("plain",)}
 OF_INTEGERS: tuple[Kernel, ...] = ("plain", "plain", "hvx")
-UNSERVED: dict[Kernel, int] = {"plain": 12, "hvx": 4}
+SERVES: dict[Dtype, tuple[Kernel, ...]] = {
+    "float32": ("plain",),
+    "float16": ("plain",),
+    "uint8": (*OF_INTEGERS, "hmx"),
+}
+UNSERVED: dict[Kernel, int] = {"plain": 12, "hvx": 4, "hmx": 24}
 """For each kernel, in one of how many chains something is drawn that it can't serve; for hvx, in some convs only."""
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """The shares of the largest sizes to draw from, one after the other; the last allows nothing but sizes of one."""
@@ -222,7 +227,8 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
     """
     kind = _kind(draw, scope)
     is_long = draw.is_one_in(6 if kind.dtype in INTEGER_RANGE else 24)
-    for smaller in long_sums(draw, kind) if is_long else _chains(draw, kind, scope):
+    for drawn in long_sums(draw, kind) if is_long else _chains(draw, kind, scope):
+        smaller = for_engine(drawn) if kind.kernel == "hmx" and kind.is_served else drawn
         case = Case(name, smaller, drawn_plan(draw, smaller, kind.kernel, scope))
         if _is_within(case, scope):
             return case

@@ -111,6 +111,25 @@ class Scope:
 EVERYTHING = Scope()
 """The scope of the sweep."""
 
+OF_ENGINE = Scope(dtypes=("uint8",), kernels=("hmx",), storages=("vtcm",))
+"""Cases for the matrix engine."""
+MOST_OF_ENGINE = 8
+"""Rows and columns of the largest kernel that it takes."""
+
+
+def for_engine(chain: Chain) -> Chain:
+    """Return a chain of the same tensors' channels that the matrix engine serves, with the padding that fits."""
+    filter_dtype = "uint8" if chain.filter_dtype in (None, "uint8") else "int8"
+    convs = []
+    for conv in chain.conv:
+        how = conv.requantize or Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
+        low = replace(how, shift=min(how.shift, 0) if isinstance(how.shift, int) else how.shift, saturates_at=None)
+        kernel = (min(conv.kernel[0], MOST_OF_ENGINE), min(conv.kernel[1], MOST_OF_ENGINE))
+        zero = 128 if filter_dtype == "uint8" else 0
+        plain = {"stride": (1, 1), "dilation": (1, 1), "groups": 1, "activation": "none", "table_zero_point": 0}
+        convs.append(replace(conv, **plain, kernel=kernel, filter_zero_point=zero, requantize=low, sum_limit=None))
+    return replace(chain, filter_dtype=filter_dtype, conv=tuple(convs))
+
 
 @dataclass(frozen=True)
 class Kind:
