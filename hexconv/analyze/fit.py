@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.planned import Planned
+from hexconv.kernel.croutons import clear_of_lines
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Case, Chain, Plan, tensor_extents
 from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts
@@ -96,9 +98,20 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
     """
     planned, capacity = Planned(chain, plan), capacity_of(plan)
     terms = vtcm_terms(planned)
-    demand = sum(term.vtcm_bytes for term in terms)
+    demand = vtcm_demand(planned)
     levers = tuple(_levers(planned, demand, capacity)) if demand > capacity else ()
     return Fit(plan.arch, demand, capacity, terms, levers)
+
+
+def vtcm_demand(planned: Planned) -> int:
+    """Return the bytes of VTCM that a plan takes; the matrix engine's caches leave gaps in front of its lines."""
+    rooms = [granules_bytes(memory.bytes, memory.copies) for memory in _counted(planned)]
+    return int(clear_of_lines(rooms)) if planned.plan.kernel == "hmx" else sum(rooms)
+
+
+def _counted(planned: Planned) -> list[PredictedAllocation]:
+    """The allocations that lie in VTCM; all if none lies there."""
+    return [each for each in planned.allocations if each.is_in_vtcm or not planned.plan.uses_vtcm]
 
 
 def misfit(case: Case) -> Fit | None:
@@ -110,8 +123,10 @@ def misfit(case: Case) -> Fit | None:
 
 def vtcm_terms(planned: Planned) -> tuple[Term, ...]:
     """The allocations of a plan that lie in VTCM, largest first; all allocations if none lies there."""
-    memories = [each for each in planned.allocations if each.is_in_vtcm or not planned.plan.uses_vtcm]
+    memories = _counted(planned)
     terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes, memory.copies)) for memory in memories]
+    if gaps := vtcm_demand(planned) - sum(term.vtcm_bytes for term in terms):
+        terms.append(Term(("gaps before lines of 256 KiB",), gaps, gaps))
     return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
 
 

@@ -32,6 +32,7 @@ from hexconv.analyze.block_grid import BlockAxes, blocks_footprints
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.liveness import NestLoops, Statement, loops_of, statements
+from hexconv.kernel.croutons import clear_of_lines
 
 NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1
@@ -170,9 +171,10 @@ def blocks_footprint(axes: BlockAxes, granule_bytes: int) -> Integers:
         numbers = np.arange(first, min(first + AT_A_TIME, size))
         memories = _run(axes, run, numbers)
         counted = memories.in_vtcm | counts_all[np.unravel_index(numbers, shape)[0]]
-        parts.append((ceil_divide(memories.bytes * counted, granule_bytes) * granule_bytes).sum(axis=0))
-    beside = sum(ceil_divide(each.bytes, granule_bytes) * granule_bytes for each in axes.scratch)
-    return np.concatenate(parts).reshape(shape) + beside
+        rooms = ceil_divide(memories.bytes * counted, granule_bytes) * granule_bytes
+        scratch = [ceil_divide(each.bytes, granule_bytes) * granule_bytes for each in axes.scratch]
+        parts.append(clear_of_lines([*scratch, *rooms]) if axes.is_of_engine else rooms.sum(axis=0))
+    return np.concatenate(parts).reshape(shape)
 
 
 def _run(axes: BlockAxes, programs: Programs, numbers: Integers) -> "_Memories":

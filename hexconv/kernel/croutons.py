@@ -19,9 +19,10 @@ Nothing of this ran on hardware. The model that stands for the engine was held a
 (`run/simulator/harness/hmx.h`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,26 @@ def row_packets(kernel: tuple[int, int], channel_blocks: int, source_tiles: int,
     halves = target_tiles + (croutons - 1 if columns > 1 else 0)
     multiplies, stores = croutons * channel_blocks, halves * len(EXPONENTS)
     return EnginePackets(multiplies, multiplies * rows * columns, stores, stores, 1)
+
+
+LINE_BYTES = 1 << 18
+"""A line of VTCM: an operand of the engine that lies on both sides of one is a fault."""
+
+
+def clear_of_lines(rooms: Sequence[Any]) -> Any:
+    """Return the VTCM that buffers take one after the other, where each that fits into a line of 256 KiB lies in one.
+
+    Args:
+        rooms: the bytes of each buffer, in whole granules; numbers, or arrays for many plans.
+
+    >>> int(clear_of_lines([200 << 10, 100 << 10, 300 << 10])) >> 10
+    656
+    """
+    end: Any = 0
+    for room in rooms:
+        is_cut = (room <= LINE_BYTES) & (room > 0) & (end // LINE_BYTES != (end + room - 1) // LINE_BYTES)
+        end = np.where(is_cut, (end // LINE_BYTES + 1) * LINE_BYTES, end) + room
+    return end
 
 
 def table_word(exponent: int, scale: int) -> int:

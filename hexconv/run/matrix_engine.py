@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hexconv.errors import RunFailed
-from hexconv.kernel.croutons import EnginePackets
-
-LINE_BYTES = 1 << 18
+from hexconv.kernel.croutons import LINE_BYTES, EnginePackets
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers
-from hexconv.errors import Unsupported
+from hexconv.errors import InputError, Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import memory_of, rates
@@ -122,8 +122,23 @@ class Question:
         What is to fit is VTCM, so caches that the plan doesn't place are counted as `placed` places them.
         """
         plan = settled(chain, self._anywhere, self.target)
+        if plan.kernel == "hmx":
+            return self._of_engine(plan)
         storage: Storage = self.plan.storage if self.plan.storage in MIXED else "vtcm"
         return replace(self, plan=replace(plan, storage=storage))
+
+    def _of_engine(self, plan: Plan) -> "Question":
+        """Return the question for a chain of the matrix engine, whose caches all lie in VTCM.
+
+        Raises:
+            InputError: the objective asks for its time, of which there is no model.
+        """
+        if self.objective not in ("traffic", "footprint"):
+            allowed = (
+                "traffic | footprint with kernel hmx: no device has timed its plans, so no model has their packets"
+            )
+            raise InputError("--objective", self.objective, allowed)
+        return replace(self, plan=replace(plan, storage="vtcm"), caches="all-in-vtcm")
 
     @property
     def storages(self) -> tuple[Storage, ...]:

@@ -25,7 +25,7 @@ from hexconv.spec.knobs import (
     acts,
     why_without_effect,
 )
-from hexconv.spec.places import Role, Storage, roles_in_vtcm
+from hexconv.spec.places import MIXED, Role, Storage, roles_in_vtcm
 
 WITHOUT_TAG: tuple[Arch, ...] = ("v67", "v71", "v79", "v81")
 
@@ -65,15 +65,16 @@ class Plan:
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
             (`hexconv.spec.kernel_choice`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
-            rows. If this is left out, a conv gets the fastest kernel that serves it where it runs and
-            obeys all knobs that are stated.
+            rows. `"hmx"` computes whole chains of uint8 by packets of Hexagon's matrix engine, in the documented
+            schedule; a model performs them, and nothing of it ran on hardware. If this is left out, a conv gets the
+            fastest kernel that serves it where it runs and obeys all knobs that are stated; that is never hmx.
         threads: how many bands of the output's rows are computed side by side, each with caches of its own, and no more
             than `arch` has HVX contexts. Rows of intermediates at the seam of two bands are computed by both. The hvx
             kernel alone obeys it.
         storage: where the caches live. `"global"` is memory, `"vtcm"` is Hexagon's tightly coupled memory. Names of
             roles, such as `"filters+output"`, put these caches into VTCM and the others into memory; the roles are
             `input`, `intermediates`, `filters` and `output`, in this order. What a kernel reads and writes in the
-            caches outside of VTCM then counts as traffic, too.
+            caches outside of VTCM then counts as traffic, too. Those of the hmx kernel all live in VTCM.
         activations: how HVX kernels multiply activations. `"words"`: they read a word of 4 channels at a time, by a
             scalar load. `"splats"`: they load vectors and spread each word over all lanes of another vector, so that no
             scalar load reads a cache; this is meant for caches in VTCM, where scalar loads are slow. A product of two
@@ -113,6 +114,9 @@ class Plan:
         self._check_columns()
         self._check_effects()
         self._check_threads()
+        if self.kernel == "hmx" and self.storage in MIXED:
+            allowed = '"vtcm": the matrix engine reads and writes no other memory'
+            raise InputError("plan.storage", f'"{self.storage}" with kernel = "hmx"', allowed)
         if self.uses_vtcm and self.vtcm_bytes is None and self.arch in WITHOUT_TAG:
             what = f'plan.vtcm_bytes is missing: TVM does not know the VTCM of arch = "{self.arch}"'
             raise InputError.because(what, "give the bytes, such as 8388608")
@@ -174,11 +178,11 @@ class Plan:
     @property
     def uses_vtcm(self) -> bool:
         """Whether any cache lies in VTCM."""
-        return self.storage != "global"
+        return self.storage != "global" or self.kernel == "hmx"
 
     def is_in_vtcm(self, role: Role) -> bool:
         """Whether the caches of a role lie in VTCM."""
-        return role in roles_in_vtcm(self.storage)
+        return self.kernel == "hmx" or role in roles_in_vtcm(self.storage)
 
     def scope(self, role: Role) -> str:
         """TVM's storage scope of the caches of a role.

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from hexconv.lower.pipeline import BLOCK_STAGES, ROW_STAGES, Stage
+from hexconv.lower.pipeline import BLOCK_STAGES, ENGINE_STAGES, FLAT_STAGES, ROW_STAGES, Stage
 
 PAGE = Path(__file__).parents[2] / "hexconv" / "docs" / "contributing.md"
 
 
-@pytest.mark.parametrize("stages", [BLOCK_STAGES, ROW_STAGES], ids=["blocks", "rows"])
+@pytest.mark.parametrize(
+    "stages", [BLOCK_STAGES + FLAT_STAGES, ROW_STAGES, ENGINE_STAGES], ids=["blocks", "rows", "matrix engine"]
+)
 def test_the_page_names_the_stages_in_their_order(stages: tuple[Stage, ...]) -> None:
     names = [stage.__name__ for stage in stages]
     assert len({*names}) == len(names)

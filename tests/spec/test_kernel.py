@@ -33,6 +33,7 @@ LEFT = Requantize(multiplier=1 << 12, shift=1)
 FAR = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")
 """Beside its zero point, 22 bits to the left, HVX has no room for sums of 30000 products."""
 CHAINS |= {
+    "signed filters": replace(CHAINS["uint8"], filter_dtype="int8"),
     "left": replace(CHAINS["uint8"], conv=tuple(conv(scale, "uint8") for scale in (LEFT, SCALE, LEFT))),
     "far": Chain(input=(1, 1, 1, 30000), dtype="uint8", conv=(conv(FAR, "uint8"), conv(SCALE, "uint8"))),
 }
@@ -65,6 +66,8 @@ def plans(draw: st.DrawFn) -> Plan:
 def expected(chain: Chain, index: int, plan: Plan | None, target: str) -> str:
     """The contract for a conv, in other words than the code has."""
     serves = chain.conv[index].requantize == SCALE and target == "hexagon"
+    if plan and plan.kernel == "hmx" and serves and chain == CHAINS["signed filters"]:
+        return "hmx"
     if plan and plan.kernel == "hvx" and serves:
         return "hvx"
     if not serves or (plan and plan.kernel == "plain"):

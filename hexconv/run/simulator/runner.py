@@ -311,15 +311,16 @@ class Simulator:
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
         counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
         slots = self._slots(blocks, counts) if self.slots else None
+        engine = engine_counts(header["engine"], int(header["arenas"][Arena.VTCM]["capacity_bytes"]))
         return Measurement(
             outputs=tuple(results),
             seconds=seconds,
             counts=counts,
-            vtcm_bytes=int(header["peak_bytes"][Arena.VTCM]),
+            vtcm_bytes=engine.placed_bytes if engine else int(header["peak_bytes"][Arena.VTCM]),
             copies=counts_of(header["copies"]),
             slots=slots,
             threads=threads_of(header["threads"], blocks, self.isa or self.arch),
-            engine=engine_counts(header["engine"], int(header["arenas"][Arena.VTCM]["capacity_bytes"])),
+            engine=engine,
             events=events_of(header["events"], blocks, self.arch, slots) if self.events else (),
         )
 
