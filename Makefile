@@ -4,6 +4,7 @@
 BIN := .venv/bin
 CASES := $(sort $(wildcard schedules/*.toml))
 HVX_CASES := $(sort $(wildcard schedules/hvx/*.toml))
+HMX_CASES := $(sort $(wildcard schedules/hmx/*.toml))
 # A case with NAME.tir.sha256 beside it has no whole listing there.
 DIGESTED_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/hvx/*.tir.sha256)))
 WORKERS ?= 2
@@ -15,9 +16,9 @@ help: ## list the targets
 	@.ci/setup
 
 tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
-	$(BIN)/hexconv tir $(CASES) $(filter-out $(DIGESTED_CASES),$(HVX_CASES))
+	$(BIN)/hexconv tir $(CASES) $(filter-out $(DIGESTED_CASES),$(HVX_CASES)) $(HMX_CASES)
 	$(BIN)/hexconv tir $(DIGESTED_CASES) --digest
-	$(BIN)/hexconv cache $(CASES) $(HVX_CASES) --csv reports/cache_usage.csv
+	$(BIN)/hexconv cache $(CASES) $(HVX_CASES) $(HMX_CASES) --csv reports/cache_usage.csv
 
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/oracles --ignore=tests/browser
 

@@ -2,6 +2,7 @@
 .PHONY: bench packets-pass bench-start
 bench: .venv/bench-installed ## our kernels beside Halide's: reports/hvx*.csv, quoted by README and pages
 	$(BIN)/python -m reports.hvx --hvx $(sort $(wildcard schedules/hvx/*.toml))
+	$(BIN)/python -m reports.hmx $(HMX_CASES)
 	$(BIN)/python -m reports.quoted
 
 packets-pass: .venv/installed ## the pass over LLVM's packets, each case with and without it: reports/packets_pass.csv (takes minutes)

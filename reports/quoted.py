@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BACKGROUND = ROOT / "hexconv" / "docs" / "background"
 MEASUREMENTS, COMPARISON, README = BACKGROUND / "measurements.md", BACKGROUND / "comparison.md", ROOT / "README.md"
+ENGINE = BACKGROUND / "matrix-engine.md"
 
 BESIDE_HALIDE = {
     "1x1 -> 1x1, shifts": "a-shift",
@@ -54,6 +55,8 @@ WHOLE = {
 }
 ON_THE_SIMULATOR = ("baseline-1x1", "float16-1x1", "split-1x1", "split-3x3", "uint8-3x3-vtcm")
 
+LEFT_BY_ENGINE = ("packets", "hvx_packets", "traffic_bytes", "vtcm_bytes")
+
 Row = dict[str, str]
 
 
@@ -67,7 +70,9 @@ def quoted() -> dict[Path, list[str]]:
     whole = [_whole(words, name) for words, name in WHOLE.items()]
     wild = [_wild(row) for row in _read("wild.csv")]
     board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
-    return {MEASUREMENTS: [*beside, *alone, *wide, *scalar, *whole, *wild], COMPARISON: list(_traffic()), README: board}
+    engine = [_of_engine(row) for row in _read("hmx.csv")]
+    measured = [*beside, *alone, *wide, *scalar, *whole, *wild]
+    return {MEASUREMENTS: measured, COMPARISON: list(_traffic()), ENGINE: engine, README: board}
 
 
 def with_rows(text: str, rows: list[str]) -> str:
@@ -156,6 +161,12 @@ def _whole(words: str, network: str) -> str:
     channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
     convs = (channel[name] for name in ("convs", "taken", "chained"))
     return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])
+
+
+def _of_engine(row: Row) -> str:
+    """A case of the matrix engine: its packets by kind, and those that are left to a thread."""
+    did = (row["engine_multiplies"], row["engine_taps"], f"{float(row['useful_share']):.1%}", row["engine_stores"])
+    return _row(f"`{row['case']}`", *did, *(row[name] for name in LEFT_BY_ENGINE))
 
 
 def _wild(row: Row) -> str:

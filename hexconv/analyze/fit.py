@@ -12,7 +12,7 @@ from itertools import product
 
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.planned import Planned
-from hexconv.kernel.croutons import clear_of_lines
+from hexconv.kernel.engine import clear_of_lines
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Case, Chain, Plan, tensor_extents
 from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts

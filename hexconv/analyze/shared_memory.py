@@ -32,7 +32,7 @@ from hexconv.analyze.block_grid import BlockAxes, blocks_footprints
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.liveness import NestLoops, Statement, loops_of, statements
-from hexconv.kernel.croutons import clear_of_lines
+from hexconv.kernel.engine import clear_of_lines
 
 NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1

@@ -415,6 +415,8 @@ def _arguments(case: Case, tensors: Tensors, names: Sequence[str]) -> dict[str, 
 
 def _compiled_code(asked: ToCompile) -> ChainCode:
     case, name, target, isa = asked.case, asked.name, asked.target, asked.isa
+    if case.settled.kernel == "hmx":
+        raise Unsupported(f"{case.name}: packets of the matrix engine are performed by a model so far; build with hvx")
     if fit := misfit(case):
         raise Unsupported(str(fit))
     functions = _functions(case, name)

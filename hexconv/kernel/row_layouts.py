@@ -41,7 +41,7 @@ from functools import lru_cache
 from math import ceil, gcd
 
 from hexconv.kernel.channel_blocks import chosen_blocks
-from hexconv.kernel.croutons import in_croutons
+from hexconv.kernel.engine import in_croutons
 from hexconv.kernel.form import columns_read, tile_of_groups, without_groups
 from hexconv.kernel.layouts import ACTIVATION_TAG, NestLayouts, documented_layouts, logical, output_layout
 from hexconv.kernel.row_conv import ELEMENT_BYTES, LayoutChoice, RowConv, with_split

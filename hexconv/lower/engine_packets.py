@@ -20,7 +20,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 
 from hexconv.kernel import NestLayouts
-from hexconv.kernel.croutons import CROUTON_BYTES, EXPONENTS, TABLE_WORDS, TAP_BYTES, bias_tables
+from hexconv.kernel.engine import CROUTON_BYTES, EXPONENTS, TABLE_WORDS, TAP_BYTES, bias_tables
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
 from hexconv.lower.hvx import instructions

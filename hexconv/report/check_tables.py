@@ -13,6 +13,7 @@ from hexconv.report.described import attributes
 from hexconv.report.rows import CacheRow, RunRow
 from hexconv.run.check import Check
 from hexconv.run.copy_engine import CopyCounts
+from hexconv.run.matrix_engine import EngineCounts
 from hexconv.run.measure import Run
 from hexconv.run.simulator.slots import Threads
 from hexconv.spec import Case
@@ -214,8 +215,15 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     needed = needed_macs(case.chain)
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    threads = _threads(result.threads, result.counts.packets)
-    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **vtcm, **threads}
+    threads, engine = _threads(result.threads, result.counts.packets), _engine(result.engine, needed)
+    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **vtcm, **threads, **engine}
+
+
+def _engine(engine: EngineCounts | None, needed_macs: int) -> dict[str, Any]:
+    """The packets of the matrix engine, and the share of its products that are needed; nothing without it."""
+    if engine is None:
+        return {}
+    return {"engine_packets": asdict(engine.packets), "engine_useful_share": needed_macs / engine.packets.macs}
 
 
 def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hexconv.analyze.conv_form import ConvForm
 from hexconv.analyze.layout_bytes import LayoutUsage
 from hexconv.analyze.usage import AllocationUsage, CacheUsage, WorkUsage
 from hexconv.build.built_chain import Built
+from hexconv.kernel.engine import EnginePackets
 from hexconv.model.manifest import ChainEntry, Manifest, NotTaken
 from hexconv.network.call_costs import CallCost
 from hexconv.network.texts import BuiltNetwork
@@ -246,6 +247,8 @@ class RunRow(TypedDict):
         scalar_loads: how many loads of scalar registers the kernel executes, from any memory.
         vtcm_scalar_loads: how many of the scalar loads read VTCM; null if they could not be counted.
         vtcm_bytes: the most bytes of VTCM in use at a time, in granules of 2 KiB.
+        engine_packets: the packets of the matrix engine, by kind, where it multiplies: by a model, on no hardware.
+        engine_useful_share: the share of the engine's multiply-accumulates that are needed, each output once.
         threads: the packets of each thread.
         thread_slots: the issue slots of each thread.
         thread_waits: how often each thread waited for copies.
@@ -278,6 +281,8 @@ class RunRow(TypedDict):
     scalar_loads: NotRequired[int]
     vtcm_scalar_loads: NotRequired[int | None]
     vtcm_bytes: NotRequired[int]
+    engine_packets: NotRequired[EnginePackets]
+    engine_useful_share: NotRequired[float]
     threads: NotRequired[tuple[int, ...]]
     thread_slots: NotRequired[tuple[int, ...]]
     thread_waits: NotRequired[tuple[int, ...]]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hexconv.errors import RunFailed
-from hexconv.kernel.croutons import LINE_BYTES, EnginePackets
+from hexconv.kernel.engine import LINE_BYTES, EnginePackets
 
 
 @dataclass(frozen=True)

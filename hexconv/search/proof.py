@@ -6,7 +6,7 @@ from typing import get_args
 from pydantic import computed_field
 
 from hexconv.checked import Trial, Tried, check
-from hexconv.kernel.croutons import clear_of_lines
+from hexconv.kernel.engine import clear_of_lines
 from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.fills import Fills
 from hexconv.run.measure import runner_of

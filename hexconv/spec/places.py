@@ -87,7 +87,6 @@ BUFFER_ROLES = {
     "words": BufferRole("filters", False, "filter"),
     "offset": BufferRole("filters"),
     "scale": BufferRole("filters"),
-    "converts": BufferRole("filters"),
     "intermediate": BufferRole("intermediates", True, "source"),
     "planes": BufferRole("intermediates", True, "source"),
     "kept": BufferRole("intermediates", True),

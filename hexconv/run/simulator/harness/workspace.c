@@ -71,12 +71,26 @@ UNCOUNTED static void check_guards(enum arena_name name, const struct block *blo
     complain(COMPLAINT_WROTE_BEFORE, name, block, i);
 }
 
+/* The end of the bytes of VTCM in use on a device that lie before a bound, which is the end of a line. */
+static uint32_t end_before(const struct arena *arena, uint32_t bound) {
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < arena->blocks; i++) {
+        const struct block *block = &arena->block[i];
+        if (!block->live || block->place >= bound) continue;
+        const uint32_t own = block->place + block->room_bytes;
+        if (own > end) end = own;
+    }
+    return end;
+}
+
+/* Behind the workspaces of the first line with room, or at the first line of which none uses a byte. */
 static uint32_t next_place(const struct arena *arena, uint32_t room) {
-    if (arena->blocks == 0) return 0;
-    const struct block *last = &arena->block[arena->blocks - 1];
-    const uint32_t place = last->place + last->room_bytes, end = place + room - 1;
-    const int is_cut = room <= VTCM_LINE_BYTES && place / VTCM_LINE_BYTES != end / VTCM_LINE_BYTES;
-    return is_cut ? (place / VTCM_LINE_BYTES + 1) * VTCM_LINE_BYTES : place;
+    for (uint32_t line = 0;; line += VTCM_LINE_BYTES) {
+        const uint32_t bound = line + VTCM_LINE_BYTES, end = end_before(arena, bound);
+        const uint32_t place = end > line ? end : line;
+        if (room > VTCM_LINE_BYTES ? place == line && end_before(arena, UINT32_MAX) <= line : place + room <= bound)
+            return place;
+    }
 }
 
 uint32_t workspace_place(const void *data, uint32_t bytes) {

@@ -1,0 +1,113 @@
+"""`python -m reports.hmx CASE.toml ...`: runs cases of the matrix engine on the simulator, beside the chain on HVX.
+
+Writes `reports/hmx.csv`. A model performs the engine's packets (`run/simulator/harness/hmx.h`); it was held against
+Qualcomm's public one, and nothing of it ran on hardware. The packets that are counted are those that are left to a
+thread: HVX code that requantises, the fringe, and the calls.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from hexconv.analyze import Planned, needed_macs
+from hexconv.analyze.block_grid import engine_packets
+from hexconv.errors import RunFailed
+from hexconv.lower import lower_case
+from hexconv.run.measure import Run, run_case, runner_of
+from hexconv.spec import Case, settled
+from hexconv.written import whole_file
+
+TABLE = Path("reports/hmx.csv")
+SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case.
+
+    Attributes:
+        case: the name of the case.
+        requantisation: how sums become results: `exact` is that of ONNX, by HVX.
+        is_right: whether every element is numpy's answer.
+        macs: the multiply-accumulates that are needed, each output once.
+        engine_multiplies: the packets of the engine that multiply.
+        engine_taps: what they multiply: taps of 64 positions by 32 inputs by 32 outputs.
+        engine_stores: the packets that store bytes of sums.
+        engine_table_loads: the packets that load a bias table.
+        as_predicted: whether all counts of the engine are those of the closed form.
+        useful_share: the share of the engine's multiply-accumulates that are needed.
+        packets: the packets of one thread beside those of the engine.
+        hvx_packets: the packets of the same chain on HVX alone, by the plan that hvx has where none is stated.
+        traffic_bytes: the bytes that the plan moves, biases and tables included.
+        vtcm_bytes: the VTCM in use at a time, clear of its lines of 256 KiB.
+    """
+
+    case: str
+    requantisation: str
+    is_right: bool
+    macs: int
+    engine_multiplies: int
+    engine_taps: int
+    engine_stores: int
+    engine_table_loads: int
+    as_predicted: bool
+    useful_share: float
+    packets: int
+    hvx_packets: int
+    traffic_bytes: int
+    vtcm_bytes: int
+
+
+def rows(cases: Sequence[Case]) -> Iterator[Row]:
+    """Yield a row for each case; it runs twice, on the engine and on HVX."""
+    for case in cases:
+        run, beside = _run(case), _run(Case(case.name, case.chain, settled(case.chain, None, "hexagon")))
+        planned, needed = Planned.of(case), needed_macs(case.chain)
+        assert run.engine, "the engine computes the case"
+        assert run.counts, "the simulator counts"
+        assert beside.counts, "the simulator counts"
+        did = run.engine.packets
+        yield Row(
+            case=case.name,
+            requantisation="exact",
+            is_right=run.check.passed and run.check.max_abs_error == 0,
+            macs=needed,
+            engine_multiplies=did.multiplies,
+            engine_taps=did.taps,
+            engine_stores=did.stores,
+            engine_table_loads=did.table_loads,
+            as_predicted=did == engine_packets(planned.blocks),
+            useful_share=round(needed / did.macs, 4),
+            packets=run.counts.packets,
+            hvx_packets=beside.counts.packets,
+            traffic_bytes=sum(planned.work.traffic_bytes.values()),
+            vtcm_bytes=run.engine.placed_bytes,
+        )
+
+
+def _run(case: Case) -> Run:
+    run = run_case(case, lower_case(case), runner_of(case, "hexagon", SECONDS, slots=False))
+    if not run.check.passed:
+        raise RunFailed(f"{case.name} is wrong by {run.check.max_abs_error}")
+    return run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the table of some cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="+", metavar="CASE.toml")
+    asked = parser.parse_args(arguments)
+    found = list(rows([Case.load(path, "hexagon") for path in asked.cases]))
+    with whole_file(TABLE) as made:
+        pd.DataFrame([asdict(row) for row in found]).to_csv(made, index=False)
+    for row in found:
+        sys.stdout.write(f"{row.case}: {row.packets} packets, {row.hvx_packets} on HVX alone\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

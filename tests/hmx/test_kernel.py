@@ -1,0 +1,134 @@
+"""Convs by packets of the matrix engine: exact, in caches and with packets as the closed form predicts; refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hexconv.analyze import vtcm_fit
+from hexconv.analyze.block_grid import engine_packets
+from hexconv.analyze.planned import Planned
+from hexconv.analyze.usage import cache_usage
+from hexconv.build.built_chain import built_chain
+from hexconv.errors import InputError, Unsupported
+from hexconv.kernel.engine import EXPONENTS, LINE_BYTES, bias_tables, clear_of_lines
+from hexconv.lower import lower_case
+from hexconv.run.measure import run_case, runner_of
+from hexconv.run.tensors import random_tensors
+from hexconv.search import Question, best_plan
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, choose_kernels
+from hexconv.sweep.random_case import drawn_case
+from hexconv.sweep.random_chains import OF_ENGINE, Seeded
+from tests.hmx.definition import stored
+
+HOW = Requantize(multiplier=1518500250, shift=-8, zero_point=120)
+CONV = Conv2d(out_channels=40, kernel=(3, 3), padding=(1, 1, 1, 1), bias=True, requantize=HOW)
+CHAIN = Chain(input=(1, 18, 21, 40), dtype="uint8", filter_dtype="int8", zero_point=113, conv=(CONV, CONV))
+PLANS = {
+    "documented": Plan(kernel="hmx", k_split=2, h_split=2),
+    "rings, overlapped": Plan(
+        kernel="hmx", k_split=1, order="h_outer", halo="roll", filters="resident", buffering="double"
+    ),
+}
+SEED, CASES = 7, 24
+
+
+def check(case: Case) -> None:
+    """Run a case on the simulator, and hold everything that is predicted of it against what is counted."""
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).forms_agree
+    run = run_case(case, lowered, runner_of(case, "hexagon", slots=False))
+    assert run.check.passed, case.to_toml()
+    assert run.check.max_abs_error == 0
+    assert run.engine
+    assert run.engine.packets == engine_packets(Planned.of(case).blocks)
+    assert run.vtcm_bytes == vtcm_fit(case.chain, case.settled).demand_bytes
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_two_convs_of_ragged_sizes_are_exact(plan: Plan) -> None:
+    """40 channels, 18 by 21 pixels, padding: every kind of fringe of a tile."""
+    check(Case("ragged", CHAIN, plan))
+
+
+@pytest.mark.simulator
+@pytest.mark.deep
+@pytest.mark.parametrize("number", range(CASES))
+def test_drawn_cases_are_exact(number: int) -> None:
+    """Kernels up to 8x8, few and many channels, batches, all roundings, every plan of the nest."""
+    case = drawn_case(Seeded(SEED, number), OF_ENGINE, f"hmx-{number}")
+    if case.kernels[0].used != "hmx" or not vtcm_fit(case.chain, case.settled).fits:
+        pytest.skip("another kernel, or more caches than VTCM")
+    check(case)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (replace(CHAIN, dtype="int8", zero_point=0), "hmx serves uint8 chains, this one is int8"),
+        (replace(CHAIN, conv=(replace(CONV, stride=(2, 2)), CONV)), "hmx serves convs of stride 1; that of chain.conv"),
+        (replace(CHAIN, filter_dtype="uint8"), "hmx serves filters of int8 with the zero point 0, or uint8 with 128"),
+        (replace(CHAIN, conv=(CONV, replace(CONV, requantize=None))), "hmx serves convs that are requantised"),
+    ],
+    ids=["dtype", "stride", "filter", "sums"],
+)
+def test_what_it_does_not_serve_goes_to_hvx_and_says_why(changed: Chain, why: str) -> None:
+    choices = choose_kernels(changed, Plan(kernel="hmx"), "hexagon")
+    assert {choice.used for choice in choices} == {"hvx"}
+    assert any(why in choice.why for choice in choices)
+    assert all(choice.why.startswith("hmx serves") for choice in choices)
+
+
+def test_nobody_gets_it_unasked() -> None:
+    """It never ran on hardware."""
+    assert {choice.used for choice in choose_kernels(CHAIN, None, "hexagon")} == {"hvx"}
+
+
+def test_the_search_answers_for_bytes_alone() -> None:
+    question = Question(1 << 20, "traffic", Plan(kernel="hmx"))
+    best = best_plan(CHAIN, question).best
+    assert best
+    assert best.footprint_bytes == vtcm_fit(CHAIN, best.plan).demand_bytes
+    with pytest.raises(InputError, match=r"--objective: .*latency.*traffic \| footprint"):
+        best_plan(CHAIN, replace(question, objective="latency"))
+
+
+def test_caches_outside_of_vtcm_are_refused() -> None:
+    with pytest.raises(InputError, match=r'^plan.storage: got "filters" with kernel = "hmx"'):
+        Plan(kernel="hmx", storage="filters")
+
+
+def test_bytes_of_sums_come_out_of_the_tables() -> None:
+    """A store by table p gives byte p of a sum and of what the table adds."""
+    random = np.random.default_rng(1)
+    offsets = random.integers(-(2**20), 2**20, 64).astype(np.int32)
+    tables = bias_tables(offsets).reshape(2, len(EXPONENTS), 2, 32)
+    for block, place, channel in ((0, 0, 3), (1, 1, 31), (1, 2, 0), (0, 3, 17)):
+        low, high = (int(word) & 0xFFFFFFFF for word in tables[block, place, :, channel])
+        for total in random.integers(-(2**28), 2**28, 50).tolist():
+            expected = (total + int(offsets[block * 32 + channel])) >> 8 * place & 255
+            assert stored(np.array(total), high << 32 | low, saturates=False) == expected
+
+
+def test_buffers_keep_clear_of_lines() -> None:
+    """Each that fits into a line lies in one: the law, by another way to place them."""
+    random = np.random.default_rng(2)
+    for _ in range(300):
+        rooms = (random.integers(1, 300, random.integers(1, 7)) * 2048).tolist()
+        ends = dict[int, int]()
+        for room in rooms:
+            used = 1 + max(ends, default=-1)
+            line = next((at for at in range(used) if ends.get(at, 0) + room <= LINE_BYTES), used)
+            if room <= LINE_BYTES:
+                ends[line] = ends.get(line, 0) + room
+                continue
+            whole, rest = divmod(room, LINE_BYTES)
+            ends |= dict.fromkeys(range(used, used + whole), LINE_BYTES) | ({used + whole: rest} if rest else {})
+        assert clear_of_lines(rooms) == max(at * LINE_BYTES + end for at, end in ends.items())
+
+
+def test_a_library_is_refused() -> None:
+    case = Case("engine", CHAIN, PLANS["documented"])
+    with pytest.raises(Unsupported, match="performed by a model so far"):
+        built_chain(case, random_tensors(case.chain), "engine", "hexagon", "v73")
