@@ -16,13 +16,15 @@ from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Question, best_plan
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, choose_kernels
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.random_chains import OF_ENGINE, Seeded
 from tests.hmx.definition import stored
 
 HOW = Requantize(multiplier=1518500250, shift=-8, zero_point=120)
-CONV = Conv2d(out_channels=40, kernel=(3, 3), padding=(1, 1, 1, 1), bias=True, requantize=HOW)
+CONV = Conv2d(
+    out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1), bias=True, requantize=HOW
+)
 CHAIN = Chain(input=(1, 18, 21, 40), dtype="uint8", filter_dtype="int8", zero_point=113, conv=(CONV, CONV))
 PLANS = {
     "documented": Plan(kernel="hmx", k_split=2, h_split=2),

@@ -28,7 +28,7 @@ def _drawn(random: np.random.Generator) -> Packet:
     return Packet(
         base=int(random.integers(64)) * CROUTON_BYTES,
         below=below * CROUTON_BYTES,
-        row_bits=int(random.choice([0x38, 0x38, 0x38, random.integers(64)])),
+        row_bits=0x38 if random.random() < 0.75 else int(random.integers(64)),
         tap=int(random.integers(64)),
         first=first,
         last=last,
