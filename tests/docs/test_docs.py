@@ -22,7 +22,9 @@ from tests.docs.console import inside, matches, play, steps
 ROOT = Path(__file__).parents[2]
 DOCS = PAGE.parents[1]
 REFERENCE = PAGE.parent
-MADE = {f"reference/{name}.md" for name in ("cli", "fields", "columns", "architectures", "layouts")} | {"changes.md"}
+MADE = {f"reference/{name}.md" for name in ("cli", "fields", "columns", "architectures", "layouts", "operators")} | {
+    "changes.md"
+}
 """Pages that the site has besides the files."""
 PAGES = sorted(DOCS.rglob("*.md"))
 ON_THE_SIMULATOR = re.compile(r"--target hexagon|^make .* run$")
