@@ -245,9 +245,11 @@ def _no_worse(cuts: Cuts, default: Figures | None, chain: Chain, question: Quest
     """Return the cuts by one that isn't worse than no plan in bytes and in packets, where the quickest is in both.
 
     A plan may be quicker by the model of time alone: its steps hide more of their copies. It stays the answer where all
-    others take more than `PAID` longer.
+    others take more than `PAID` longer, and where another kernel than that of no plan is asked for.
     """
     if question.objective != "time" or not default or not cuts.best or not _is_worse(cuts.best, default):
+        return cuts
+    if question.plan.kernel not in (None, default.plan.kernel):
         return cuts
     whole = Cut((Piece(1, len(chain.conv), chain, default),))
     most = cuts.best.time_packets(question.beta) * (1 + PAID)
