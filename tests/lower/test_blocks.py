@@ -235,7 +235,11 @@ def test_blocks_are_those_of_the_fewest_packets_then_bytes(
         packets = 0.0
         for index, between in enumerate(pairwise(lies)):
             rows = tensor_extents(one)[index + 1].logical_rows
-            packets += rows * channel_blocks._packets(one, index, *between, True, k_split)  # pyright: ignore[reportPrivateUsage]
+            source, target = ((each,) for each in between)
+            [[row]] = channel_blocks._packets(  # pyright: ignore[reportPrivateUsage]
+                one, index, source, target, True, k_split
+            )
+            packets += rows * row
         return packets, sum(each.row_bytes for each in lies[1:])
 
     assert cost(chosen_blocks(one, wide, served, k_split)) == pytest.approx(min(map(cost, ways)))
