@@ -85,16 +85,16 @@ LINE_BYTES = 1 << 18
 def clear_of_lines(rooms: Sequence[Any]) -> Any:
     """Return the VTCM that buffers take, where each that fits into a line of 256 KiB lies in one.
 
-    A buffer goes behind those of the first line that has room for it; a larger one begins with a line of its own.
+    The largest is placed first. A buffer goes behind those of the first line that has room for it; one that is larger
+    than a line begins with a line of its own.
 
     Args:
-        rooms: the bytes of each buffer, in whole granules and in the order in which they are allocated; numbers, or
-            arrays for many plans.
+        rooms: the bytes of each buffer, in whole granules; numbers, or arrays for many plans.
 
     >>> [int(clear_of_lines([room << 10 for room in rooms])) >> 10 for rooms in ((200, 100, 300), (200, 100, 50))]
-    [812, 356]
+    [612, 356]
     """
-    sizes = np.array(np.broadcast_arrays(*rooms), np.int64).reshape(len(rooms), -1)
+    sizes = -np.sort(-np.array(np.broadcast_arrays(*rooms), np.int64).reshape(len(rooms), -1), axis=0)
     filled = np.zeros((int(-(-sizes // LINE_BYTES).sum(axis=0).max()), sizes.shape[1]), np.int64)
     lines, plans = np.arange(len(filled))[:, None], np.arange(sizes.shape[1])
     for room in sizes:

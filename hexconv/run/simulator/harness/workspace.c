@@ -71,30 +71,43 @@ UNCOUNTED static void check_guards(enum arena_name name, const struct block *blo
     complain(COMPLAINT_WROTE_BEFORE, name, block, i);
 }
 
-/* The end of the bytes of VTCM in use on a device that lie before a bound, which is the end of a line. */
-static uint32_t end_before(const struct arena *arena, uint32_t bound) {
-    uint32_t end = 0;
-    for (uint32_t i = 0; i < arena->blocks; i++) {
-        const struct block *block = &arena->block[i];
-        if (!block->live || block->place >= bound) continue;
-        const uint32_t own = block->place + block->room_bytes;
-        if (own > end) end = own;
+static bool is_placed; /* whether all workspaces of VTCM have their places on a device */
+
+/* Behind what is placed in the first line with room, or at the first line of which nothing takes a byte. */
+static uint32_t next_place(const struct arena *arena, const bool *placed, uint32_t room) {
+    for (uint32_t line = 0;; line += VTCM_LINE_BYTES) {
+        uint32_t end = line, last = 0; /* of this line, of all */
+        for (uint32_t i = 0; i < arena->blocks; i++) {
+            const uint32_t own = arena->block[i].place + arena->block[i].room_bytes;
+            if (!placed[i]) continue;
+            if (own > last) last = own;
+            if (arena->block[i].place < line + VTCM_LINE_BYTES && own > end) end = own;
+        }
+        if (room > VTCM_LINE_BYTES ? last <= line : end + room <= line + VTCM_LINE_BYTES) return end;
     }
-    return end;
 }
 
-/* Behind the workspaces of the first line with room, or at the first line of which none uses a byte. */
-static uint32_t next_place(const struct arena *arena, uint32_t room) {
-    for (uint32_t line = 0;; line += VTCM_LINE_BYTES) {
-        const uint32_t bound = line + VTCM_LINE_BYTES, end = end_before(arena, bound);
-        const uint32_t place = end > line ? end : line;
-        if (room > VTCM_LINE_BYTES ? place == line && end_before(arena, UINT32_MAX) <= line : place + room <= bound)
-            return place;
+/* Place all workspaces, the largest first. */
+UNCOUNTED static void place_all(struct arena *arena) {
+    bool placed[MAX_BLOCKS] = {false};
+    for (uint32_t turn = 0; turn < arena->blocks; turn++) {
+        struct block *next = NULL;
+        for (uint32_t i = 0; i < arena->blocks; i++) {
+            struct block *block = &arena->block[i];
+            if (!placed[i] && block->live && (!next || block->room_bytes > next->room_bytes)) next = block;
+        }
+        if (!next) break;
+        next->place = next_place(arena, placed, next->room_bytes);
+        placed[next - arena->block] = true;
+        if (next->place + next->room_bytes > image->engine.placed_bytes)
+            image->engine.placed_bytes = next->place + next->room_bytes;
     }
+    is_placed = true;
 }
 
 uint32_t workspace_place(const void *data, uint32_t bytes) {
-    const struct arena *arena = &arenas[ARENA_VTCM];
+    struct arena *arena = &arenas[ARENA_VTCM];
+    if (!is_placed) place_all(arena);
     for (uint32_t i = arena->blocks; i-- > 0;) {
         const struct block *block = &arena->block[i];
         const uint32_t offset = (uint32_t)((const uint8_t *)data - block->data);
@@ -115,13 +128,11 @@ static void *allocate(enum arena_name name, uint64_t bytes) {
         complain(COMPLAINT_EXHAUSTED, name, &asked, arena->used_bytes);
         return NULL;
     }
-    const uint32_t place = next_place(arena, (uint32_t)room);
     struct block *block = &arena->block[arena->blocks++];
     uint8_t *base = (uint8_t *)image + plan->region.offset;
     *block = (struct block){
-        base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, place, true};
-    if (name == ARENA_VTCM && place + room > image->engine.placed_bytes)
-        image->engine.placed_bytes = place + (uint32_t)room;
+        base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, 0, true};
+    is_placed = false;
     arena->top_bytes += plan->guard_bytes + (uint32_t)room;
     arena->used_bytes += (uint32_t)room;
     if (arena->used_bytes > image->peak_bytes[name]) image->peak_bytes[name] = arena->used_bytes;
@@ -136,7 +147,7 @@ static int release(enum arena_name name, void *data) {
         if (!block->live || block->data != data) continue;
         check_guards(name, block);
         poison(block->data, block->room_bytes);
-        block->live = false;
+        block->live = is_placed = false;
         arena->used_bytes -= block->room_bytes;
         while (arena->blocks > 0 && !arena->block[arena->blocks - 1].live)
             arena->top_bytes -= guard_bytes + arena->block[--arena->blocks].room_bytes;
