@@ -19,7 +19,6 @@ enum { MAX_BLOCKS = 256 };
 struct block {
     uint8_t *data;
     uint32_t bytes, room_bytes, serial; /* room: bytes rounded up to granules */
-    uint32_t place;                     /* on a device */
     bool live;
 };
 
@@ -71,51 +70,6 @@ UNCOUNTED static void check_guards(enum arena_name name, const struct block *blo
     complain(COMPLAINT_WROTE_BEFORE, name, block, i);
 }
 
-static bool is_placed; /* whether all workspaces of VTCM have their places on a device */
-
-/* Behind what is placed in the first line with room, or at the first line of which nothing takes a byte. */
-static uint32_t next_place(const struct arena *arena, const bool *placed, uint32_t room) {
-    for (uint32_t line = 0;; line += VTCM_LINE_BYTES) {
-        uint32_t end = line, last = 0; /* of this line, of all */
-        for (uint32_t i = 0; i < arena->blocks; i++) {
-            const uint32_t own = arena->block[i].place + arena->block[i].room_bytes;
-            if (!placed[i]) continue;
-            if (own > last) last = own;
-            if (arena->block[i].place < line + VTCM_LINE_BYTES && own > end) end = own;
-        }
-        if (room > VTCM_LINE_BYTES ? last <= line : end + room <= line + VTCM_LINE_BYTES) return end;
-    }
-}
-
-/* Place all workspaces, the largest first. */
-UNCOUNTED static void place_all(struct arena *arena) {
-    bool placed[MAX_BLOCKS] = {false};
-    for (uint32_t turn = 0; turn < arena->blocks; turn++) {
-        struct block *next = NULL;
-        for (uint32_t i = 0; i < arena->blocks; i++) {
-            struct block *block = &arena->block[i];
-            if (!placed[i] && block->live && (!next || block->room_bytes > next->room_bytes)) next = block;
-        }
-        if (!next) break;
-        next->place = next_place(arena, placed, next->room_bytes);
-        placed[next - arena->block] = true;
-        if (next->place + next->room_bytes > image->engine.placed_bytes)
-            image->engine.placed_bytes = next->place + next->room_bytes;
-    }
-    is_placed = true;
-}
-
-uint32_t workspace_place(const void *data, uint32_t bytes) {
-    struct arena *arena = &arenas[ARENA_VTCM];
-    if (!is_placed) place_all(arena);
-    for (uint32_t i = arena->blocks; i-- > 0;) {
-        const struct block *block = &arena->block[i];
-        const uint32_t offset = (uint32_t)((const uint8_t *)data - block->data);
-        if (block->live && offset < block->bytes && bytes <= block->bytes - offset) return block->place + offset;
-    }
-    return NO_PLACE;
-}
-
 static void *allocate(enum arena_name name, uint64_t bytes) {
     const struct arena_plan *plan = &image->arenas[name];
     struct arena *arena = &arenas[name];
@@ -124,15 +78,13 @@ static void *allocate(enum arena_name name, uint64_t bytes) {
     const bool fits = arena->used_bytes + room <= plan->capacity_bytes && arena->blocks < MAX_BLOCKS &&
                       arena->top_bytes + plan->guard_bytes + room + plan->guard_bytes <= plan->region.bytes;
     if (!fits) {
-        const struct block asked = {.bytes = (uint32_t)bytes, .serial = given_out};
+        const struct block asked = {NULL, (uint32_t)bytes, 0, given_out, false};
         complain(COMPLAINT_EXHAUSTED, name, &asked, arena->used_bytes);
         return NULL;
     }
     struct block *block = &arena->block[arena->blocks++];
     uint8_t *base = (uint8_t *)image + plan->region.offset;
-    *block = (struct block){
-        base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, 0, true};
-    is_placed = false;
+    *block = (struct block){base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, true};
     arena->top_bytes += plan->guard_bytes + (uint32_t)room;
     arena->used_bytes += (uint32_t)room;
     if (arena->used_bytes > image->peak_bytes[name]) image->peak_bytes[name] = arena->used_bytes;
@@ -147,7 +99,7 @@ static int release(enum arena_name name, void *data) {
         if (!block->live || block->data != data) continue;
         check_guards(name, block);
         poison(block->data, block->room_bytes);
-        block->live = is_placed = false;
+        block->live = false;
         arena->used_bytes -= block->room_bytes;
         while (arena->blocks > 0 && !arena->block[arena->blocks - 1].live)
             arena->top_bytes -= guard_bytes + arena->block[--arena->blocks].room_bytes;
@@ -179,6 +131,53 @@ static int free_workspace(int device_type, int device_id, void *data) {
     threads_yield();
     counters_resume();
     return status;
+}
+
+static uint32_t places[MAX_BLOCKS]; /* of the workspaces of VTCM on a device */
+
+/* Behind what is placed in the first line with room, or at the first line of which nothing takes a byte. */
+static uint32_t next_place(const struct arena *arena, const bool *placed, uint32_t room) {
+    for (uint32_t line = 0;; line += VTCM_LINE_BYTES) {
+        uint32_t end = line, last = 0; /* of this line, of all */
+        for (uint32_t i = 0; i < arena->blocks; i++) {
+            const uint32_t own = places[i] + arena->block[i].room_bytes;
+            if (!placed[i]) continue;
+            if (own > last) last = own;
+            if (places[i] < line + VTCM_LINE_BYTES && own > end) end = own;
+        }
+        if (room > VTCM_LINE_BYTES ? last <= line : end + room <= line + VTCM_LINE_BYTES) return end;
+    }
+}
+
+/* Place all workspaces, the largest first. */
+UNCOUNTED static void place_all(const struct arena *arena) {
+    bool placed[MAX_BLOCKS] = {false};
+    for (uint32_t turn = 0; turn < arena->blocks; turn++) {
+        const struct block *next = NULL;
+        for (uint32_t i = 0; i < arena->blocks; i++) {
+            const struct block *block = &arena->block[i];
+            if (!placed[i] && block->live && (!next || block->room_bytes > next->room_bytes)) next = block;
+        }
+        if (!next) break;
+        const uint32_t number = (uint32_t)(next - arena->block);
+        places[number] = next_place(arena, placed, next->room_bytes);
+        placed[number] = true;
+        if (places[number] + next->room_bytes > image->engine.placed_bytes)
+            image->engine.placed_bytes = places[number] + next->room_bytes;
+    }
+}
+
+UNCOUNTED uint32_t workspace_place(const void *data, uint32_t bytes) {
+    static uint32_t placed_workspaces, placed_used_bytes; /* what there was when they were placed */
+    const struct arena *arena = &arenas[ARENA_VTCM];
+    if (placed_workspaces != given_out || placed_used_bytes != arena->used_bytes) place_all(arena);
+    placed_workspaces = given_out, placed_used_bytes = arena->used_bytes;
+    for (uint32_t i = arena->blocks; i-- > 0;) {
+        const struct block *block = &arena->block[i];
+        const uint32_t offset = (uint32_t)((const uint8_t *)data - block->data);
+        if (block->live && offset < block->bytes && bytes <= block->bytes - offset) return places[i] + offset;
+    }
+    return NO_PLACE;
 }
 
 /* TVM's code calls through these two pointers. */
