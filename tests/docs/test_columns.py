@@ -104,7 +104,8 @@ def _keys(value: Any, known: Mapping[str, str], prefix: str = "") -> Iterator[st
     elif isinstance(value, dict):
         for name, inner in value.items():
             key = prefix + ("*" if prefix == "kernels." and isinstance(inner, list) else name)
-            yield key
+            if not key.endswith(".*"):
+                yield key
             if name not in NAMES_OF_VALUES and "keys" not in known.get(key, ""):
                 yield from _keys(inner, known, f"{key}.")
 
