@@ -65,7 +65,7 @@ from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
-from hexconv.kernel.engine import EXPONENTS, TABLE_WORDS, EnginePackets, row_packets
+from hexconv.kernel.engine import TABLES_WORDS, EnginePackets, row_packets
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
@@ -213,7 +213,7 @@ class BlockAxes:
         """What the kernel has beside the caches of the nest, for the whole run: the matrix engine's bias tables."""
         if not self.is_of_engine:
             return ()
-        return (PredictedCache(CONVERTS, "scale", 0, "int32", (len(EXPONENTS) * TABLE_WORDS,)),)
+        return (PredictedCache(CONVERTS, "scale", 0, "int32", (TABLES_WORDS,)),)
 
     def _stripe(self, tensor: int) -> tuple[Any, ...]:
         """Return the packed shape of what is held of a tensor: slabs, full width, all channels or those of a tile."""

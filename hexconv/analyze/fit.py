@@ -12,7 +12,7 @@ from itertools import product
 
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.planned import Planned
-from hexconv.kernel.engine import clear_of_lines
+from hexconv.kernel.engine import vtcm_taken
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Case, Chain, Plan, tensor_extents
 from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts
@@ -106,7 +106,7 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
 def vtcm_demand(planned: Planned) -> int:
     """Return the bytes of VTCM that a plan takes; the matrix engine's caches leave gaps in front of its lines."""
     rooms = [granules_bytes(memory.bytes, memory.copies) for memory in _counted(planned)]
-    return int(clear_of_lines(rooms)) if planned.plan.kernel == "hmx" else sum(rooms)
+    return int(vtcm_taken(rooms, planned.plan.kernel))
 
 
 def _counted(planned: Planned) -> list[PredictedAllocation]:

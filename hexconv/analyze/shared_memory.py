@@ -32,7 +32,7 @@ from hexconv.analyze.block_grid import BlockAxes, blocks_footprints
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.liveness import NestLoops, Statement, loops_of, statements
-from hexconv.kernel.engine import clear_of_lines
+from hexconv.kernel.engine import vtcm_taken
 
 NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1
@@ -173,7 +173,7 @@ def blocks_footprint(axes: BlockAxes, granule_bytes: int) -> Integers:
         counted = memories.in_vtcm | counts_all[np.unravel_index(numbers, shape)[0]]
         rooms = ceil_divide(memories.bytes * counted, granule_bytes) * granule_bytes
         scratch = [ceil_divide(each.bytes, granule_bytes) * granule_bytes for each in axes.scratch]
-        parts.append(clear_of_lines([*scratch, *rooms]) if axes.is_of_engine else rooms.sum(axis=0))
+        parts.append(vtcm_taken([*scratch, *rooms], axes.plans.sample.kernel))
     return np.concatenate(parts).reshape(shape)
 
 

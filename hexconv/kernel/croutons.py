@@ -19,12 +19,11 @@ Nothing of this ran on hardware. The model that stands for the engine was held a
 (`run/simulator/harness/hmx.h`).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hexconv.kernel.cost import Cost
-from hexconv.kernel.engine import EXPONENTS, TABLE_WORDS, engine_packing
-from hexconv.kernel.form import Form, Memory
+from hexconv.kernel.engine import engine_packing
+from hexconv.kernel.form import Form
 from hexconv.kernel.layouts import Packing, documented_filter
 from hexconv.layout import Layout
 from hexconv.spec.vectors import Array
@@ -51,10 +50,6 @@ class Croutons(Form):
     def summed_weights(self, filter: Array) -> Array:
         """Sum over all but the output channels of OIHW8i32o4i."""
         return filter.sum(axis=(1, 2, 3, 4, 6)).ravel()
-
-    def scratch(self) -> Iterator[Memory]:
-        """The bias tables of one block of channels."""
-        yield Memory("converts", "scale", "int32", len(EXPONENTS) * TABLE_WORDS)
 
     @property
     def products(self) -> int:

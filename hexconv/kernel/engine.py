@@ -12,6 +12,7 @@ import numpy as np
 from hexconv.kernel.layouts import NestLayouts, Packing
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
+from hexconv.spec.kernels import Kernel
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.vectors import Array
 
@@ -21,6 +22,8 @@ TAP_MACS = ROW_BLOCK * COLUMN_BLOCK * CHANNEL_BLOCK * CHANNEL_BLOCK
 TABLE_WORDS = 2 * CHANNEL_BLOCK
 EXPONENTS = (24, 16, 8, 0)
 """The exponents of the stores that write bytes 0 to 3 of a sum."""
+TABLES_WORDS = len(EXPONENTS) * TABLE_WORDS
+"""The words of the bias tables of a block of 32 output channels."""
 WHOLE_SCALE = 2048
 """The scale that takes a byte as it is."""
 
@@ -52,11 +55,6 @@ class EnginePackets:
         return EnginePackets(*(count * each for each in astuple(self)))
 
     @property
-    def packets(self) -> int:
-        """All packets together."""
-        return self.multiplies + self.stores + self.table_loads + self.clears
-
-    @property
     def macs(self) -> int:
         """The multiply-accumulates that the engine does, of fringe and of padding too."""
         return self.taps * TAP_MACS
@@ -80,6 +78,18 @@ def row_packets(kernel: tuple[int, int], channel_blocks: int, source_tiles: int,
 
 LINE_BYTES = 1 << 18
 """A line of VTCM: an operand of the engine that lies on both sides of one is a fault."""
+MOST_LINES = 256
+"""The most lines that buffers are placed in: 64 MiB, more than any VTCM. What takes more is not placed."""
+
+
+def vtcm_taken(rooms: Sequence[Any], kernel: Kernel | None) -> Any:
+    """Return the VTCM that buffers take: all together; those of the matrix engine keep clear of lines.
+
+    Args:
+        rooms: the bytes of each buffer, in whole granules; numbers, or arrays for many plans.
+        kernel: the kernel of the plan.
+    """
+    return clear_of_lines(rooms) if kernel == "hmx" else sum(rooms)
 
 
 def clear_of_lines(rooms: Sequence[Any]) -> Any:
@@ -94,8 +104,10 @@ def clear_of_lines(rooms: Sequence[Any]) -> Any:
     >>> [int(clear_of_lines([room << 10 for room in rooms])) >> 10 for rooms in ((200, 100, 300), (200, 100, 50))]
     [612, 356]
     """
-    sizes = -np.sort(-np.array(np.broadcast_arrays(*rooms), np.int64).reshape(len(rooms), -1), axis=0)
-    filled = np.zeros((int(-(-sizes // LINE_BYTES).sum(axis=0).max()), sizes.shape[1]), np.int64)
+    every = np.array(np.broadcast_arrays(*rooms), np.int64).reshape(len(rooms), -1)
+    needed = -(-every // LINE_BYTES).sum(axis=0)
+    sizes = -np.sort(-np.where(needed <= MOST_LINES, every, 0), axis=0)
+    filled = np.zeros((min(int(needed.max()), MOST_LINES), sizes.shape[1]), np.int64)
     lines, plans = np.arange(len(filled))[:, None], np.arange(sizes.shape[1])
     for room in sizes:
         used = np.where(filled > 0, lines + 1, 0).max(axis=0)
@@ -106,6 +118,7 @@ def clear_of_lines(rooms: Sequence[Any]) -> Any:
         last = np.minimum(np.where(room > LINE_BYTES, at + whole, at), len(filled) - 1)
         filled[last, plans] += np.where(room > LINE_BYTES, rest, room)
     ends = np.where(filled > 0, lines * LINE_BYTES + filled, 0).max(axis=0)
+    ends = np.where(needed <= MOST_LINES, ends, every.sum(axis=0))
     return ends.reshape(np.shape(rooms[-1]))
 
 

@@ -1,6 +1,6 @@
 """One step of a conv as its kernel sees it: rows, channels, operands, results, and rows of padding around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,6 +10,8 @@ from tvm.ir import TensorLoad
 from hexconv.kernel.layouts import RowUnit
 from hexconv.lower.buffers import held_by
 from hexconv.spec import Extents
+from hexconv.spec.names import numbered
+from hexconv.spec.vectors import OF_CHANNELS
 from hexconv.tir.statements import Block
 
 
@@ -155,6 +157,19 @@ class KernelConv(Protocol):
     def emit(self, step: ConvStep) -> tirx.Stmt:
         """Emit the statements of one step."""
         ...
+
+
+def with_constants(main: tirx.PrimFunc, convs: Sequence[Sequence[tirx.Var] | None]) -> list[tirx.Var]:
+    """Return the arguments of a function, with constants of convs in the place of what these are made of.
+
+    Args:
+        main: the function, whose output comes last.
+        convs: the constants of each conv; None where it reads its bias, multipliers and shifts.
+    """
+    own = {number: constants for number, constants in enumerate(convs, 1) if constants is not None}
+    replaced = {numbered(what, number) for number in own for what in OF_CHANNELS}
+    *kept, output = [argument for argument in main.params if argument.name not in replaced]
+    return [*kept, *(buffer for constants in own.values() for buffer in constants), output]
 
 
 def each_row(

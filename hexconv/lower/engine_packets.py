@@ -20,9 +20,10 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 
 from hexconv.kernel import NestLayouts
-from hexconv.kernel.engine import CROUTON_BYTES, EXPONENTS, TABLE_WORDS, TAP_BYTES, bias_tables
+from hexconv.kernel.engine import CROUTON_BYTES, EXPONENTS, TABLE_WORDS, TABLES_WORDS, TAP_BYTES, bias_tables
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
+from hexconv.lower.conv_step import with_constants
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
@@ -40,7 +41,6 @@ SUMS, RESULTS, TOUCH = "hexconv_engine_sums", "hexconv_engine_results", "hexconv
 ZERO = int32(0)
 COLUMN_BIT, ROW_BIT = 5, 8
 """Where the last column and the last row of the taps stand in the address of the activations."""
-TABLES_WORDS = len(EXPONENTS) * TABLE_WORDS
 PLANE_WORDS = CROUTON_BYTES // 4
 
 
@@ -56,6 +56,8 @@ class EngineSums:
         sums: where its sums begin.
         tile: its number in the row of tiles.
         block: its block of 32 output channels.
+        tiles: how many croutons a row of the source has.
+        channel_blocks: its blocks of 32 input channels.
     """
 
     number: int
@@ -222,11 +224,8 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
 
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, touched))
     body = tvm_ffi.structural_map(body, (tirx.Evaluate, emitted))
-    replaced = {numbered(what, number) for number in made for what in OF_CHANNELS}
-    *kept, output = [argument for argument in main.params if argument.name not in replaced]
-    constants = [buffer for conv in made.values() for buffer in conv.constants]
     body = tirx.SeqStmt([tirx.AllocBuffer(converts), *steps_of(body)])
-    return tirx.PrimFunc([*kept, *constants, output], body, attrs=main.attrs)
+    return tirx.PrimFunc(with_constants(main, [conv.constants for conv in made.values()]), body, attrs=main.attrs)
 
 
 def engine_constants(

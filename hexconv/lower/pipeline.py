@@ -21,7 +21,7 @@ from hexconv.kernel.row_conv import RowConv
 from hexconv.lower import stages, threads
 from hexconv.lower.buffers import cache_name, drop_annotations, is_register
 from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_images, with_kept
-from hexconv.lower.conv_step import ConvStep, KernelConv
+from hexconv.lower.conv_step import ConvStep, with_constants
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
@@ -35,9 +35,8 @@ from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, nest_of, tensor_extents
-from hexconv.spec.names import numbered
 from hexconv.spec.strips import Strips, in_strips, strips_of
-from hexconv.spec.vectors import CONVERTS, OF_CHANNELS
+from hexconv.spec.vectors import CONVERTS
 from hexconv.tir.trees import as_one, buffers_in, with_values
 
 Stage = Callable[[Lowering], Lowering]
@@ -123,7 +122,11 @@ def emit_steps(nest: Lowering) -> Lowering:
 
     main = fill(nest.module, emitted)["main"]
     memory = [buffer for conv in convs for buffer in conv.memory]
-    func = tirx.PrimFunc(_parameters(main, convs), threads.with_memory(main.body, memory), attrs=main.attrs)
+    func = tirx.PrimFunc(
+        with_constants(main, [conv.constants for conv in convs]),
+        threads.with_memory(main.body, memory),
+        attrs=main.attrs,
+    )
     has_long_loops = any(conv.form.goes_down for conv in rows.convs)
     return nest.to(func.with_attr(LONG_LOOPS, True) if has_long_loops else func)
 
@@ -136,14 +139,6 @@ def _kept_copies(rows: RowNest) -> KeptCopies | None:
     target, made_as = tensor_extents(chain)[1], RowUnit.of(layouts, 1)
     left_out = rows_left_out(chain.conv[1:], rows.bands.stripe_rows)
     return KeptCopies(rows.strips, runs, layouts.channel_units, chain.conv[0], target, made_as, left_out)
-
-
-def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:
-    """Return the arguments of a function, with constants of convs in the place of what these are made of."""
-    own = {number: conv.constants for number, conv in enumerate(convs, 1) if conv.constants is not None}
-    replaced = {numbered(what, number) for number in own for what in OF_CHANNELS}
-    *kept, output = [argument for argument in main.params if argument.name not in replaced]
-    return [*kept, *(buffer for constants in own.values() for buffer in constants), output]
 
 
 def copy_by_plan(nest: Lowering) -> Lowering:
@@ -344,7 +339,7 @@ def lower_case(case: Case) -> Lowered:
     chain, plan = case.chain, case.settled
     if nest_of(chain, plan) == "rows":
         return _lower_rows(case, strips_of(chain, plan))
-    if case.kernels[0].used == "hmx":
+    if plan.kernel == "hmx":
         return _lower_for_engine(case)
     return lower(stripe(chain_module(chain), chain, plan))
 

@@ -6,7 +6,6 @@ from typing import get_args
 from pydantic import computed_field
 
 from hexconv.checked import Trial, Tried, check
-from hexconv.kernel.engine import clear_of_lines
 from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.fills import Fills
 from hexconv.run.measure import runner_of
@@ -85,8 +84,7 @@ def verify(winner: Winner, seconds: float, fills: Fills | None = None) -> Verifi
     case, figures = winner.case, winner.figures
     checked = check(case, [Trial(runner_of(case, target, seconds), fills) for target in _targets(case)])
     counting = [each for each in checked.lowered.allocations if each.scope == SCOPE or not case.settled.uses_vtcm]
-    rooms = [granules_bytes(memory.bytes, memory.copies) for memory in counting]
-    footprint = int(clear_of_lines(rooms)) if case.settled.kernel == "hmx" else sum(rooms)
+    footprint = sum(granules_bytes(memory.bytes, memory.copies) for memory in counting)
     return Verified(
         case=case.name,
         caches_agree=checked.usage.agrees,

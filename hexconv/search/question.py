@@ -120,25 +120,16 @@ class Question:
         """Return the question for one chain: its plan names the kernel that this chain gets, and caches lie in VTCM.
 
         What is to fit is VTCM, so caches that the plan doesn't place are counted as `placed` places them.
+
+        Raises:
+            InputError: the matrix engine is asked for, whose packets no model has.
         """
         plan = settled(chain, self._anywhere, self.target)
         if plan.kernel == "hmx":
-            return self._of_engine(plan)
+            allowed = "hvx | plain: every answer tells packets, and no device has timed plans of the matrix engine"
+            raise InputError("plan.kernel", "hmx", allowed)
         storage: Storage = self.plan.storage if self.plan.storage in MIXED else "vtcm"
         return replace(self, plan=replace(plan, storage=storage))
-
-    def _of_engine(self, plan: Plan) -> "Question":
-        """Return the question for a chain of the matrix engine, whose caches all lie in VTCM.
-
-        Raises:
-            InputError: the objective asks for its time, of which there is no model.
-        """
-        if self.objective not in ("traffic", "footprint"):
-            allowed = (
-                "traffic | footprint with kernel hmx: no device has timed its plans, so no model has their packets"
-            )
-            raise InputError("--objective", self.objective, allowed)
-        return replace(self, plan=replace(plan, storage="vtcm"), caches="all-in-vtcm")
 
     @property
     def storages(self) -> tuple[Storage, ...]:

@@ -28,7 +28,7 @@ from hexconv.spec.activations import CLAMPS, CURVES, TABLE, Activation
 from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.kernels import Kernel
+from hexconv.spec.kernels import MOST_ENGINE_TAPS, Kernel
 from hexconv.spec.knobs import KNOBS
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.places import STORAGES, Storage
@@ -113,8 +113,6 @@ EVERYTHING = Scope()
 
 OF_ENGINE = Scope(dtypes=("uint8",), kernels=("hmx",), storages=("vtcm",))
 """Cases for the matrix engine."""
-MOST_OF_ENGINE = 8
-"""Rows and columns of the largest kernel that it takes."""
 
 
 def for_engine(chain: Chain) -> Chain:
@@ -124,7 +122,7 @@ def for_engine(chain: Chain) -> Chain:
     for conv in chain.conv:
         how = conv.requantize or Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
         low = replace(how, shift=min(how.shift, 0) if isinstance(how.shift, int) else how.shift, saturates_at=None)
-        kernel = (min(conv.kernel[0], MOST_OF_ENGINE), min(conv.kernel[1], MOST_OF_ENGINE))
+        kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
         zero = 128 if filter_dtype == "uint8" else 0
         plain = {"stride": (1, 1), "dilation": (1, 1), "groups": 1, "activation": "none", "table_zero_point": 0}
         convs.append(replace(conv, **plain, kernel=kernel, filter_zero_point=zero, requantize=low, sum_limit=None))
