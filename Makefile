@@ -1,6 +1,6 @@
 # Every target works as the first command on a fresh clone: what it needs is installed into .venv first, once.
 .DEFAULT_GOAL := help
-.PHONY: help tir test test-deep lint types imports check clean
+.PHONY: help tir test test-deep lint types imports check lock clean
 BIN := .venv/bin
 CASES := $(sort $(wildcard schedules/*.toml))
 HVX_CASES := $(sort $(wildcard schedules/hvx/*.toml))
@@ -12,7 +12,7 @@ WORKERS ?= 2
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-.venv/installed: pyproject.toml .ci/setup
+.venv/installed: pyproject.toml .ci/setup .ci/constraints.txt
 	@.ci/setup
 
 tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
@@ -39,6 +39,12 @@ imports: .venv/installed ## import-linter: which room may import which
 	$(BIN)/lint-imports
 
 check: lint types imports test ## all of the above
+
+lock: .venv/installed ## take the newest versions that pyproject.toml allows: .ci/constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-emit-index-url --no-header --no-annotate \
+		pyproject.toml --extra dev --extra images --extra report --extra verify --output-file .ci/constraints.txt
+	sed -i '1i # Versions that developers and CI install, for each Python; make lock writes them. Users get what pyproject.toml allows.' .ci/constraints.txt
 
 clean: ## remove what can be made again
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

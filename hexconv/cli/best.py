@@ -216,7 +216,7 @@ def _limit(batch: Batch, vtcm: str | None) -> int:
 
 def _plot(network: PlannedNetwork, path: Path) -> None:
     """Draw the front of footprint against traffic of the only chain."""
-    from hexconv.report import write_front_plot
+    from hexconv.report.plots.cost_plots import write_front_plot
     from hexconv.report.words import counted as counted_of
 
     if len(network.planned) != 1:

@@ -31,7 +31,6 @@ from hexconv.report.check_tables import (
 from hexconv.report.network_table import call_lines, network_lines, network_table
 from hexconv.report.network_verdict import network_verdict_lines, network_verdict_table
 from hexconv.report.perfetto import perfetto_json
-from hexconv.report.plots.cost_plots import write_front_plot
 
 __all__ = [
     "answer_table",
@@ -64,5 +63,4 @@ __all__ = [
     "verified_table",
     "work_table",
     "form_table",
-    "write_front_plot",
 ]

@@ -60,6 +60,24 @@ for command in {[[name] for name in COMMANDS] + [["layout", "compare"], ["layout
     assert all(Path(name).is_file() for name in named), named
 
 
+EXTRAS = ("altair", "vl_convert", "onnxruntime", "PIL", "distributed", "scipy", "hypothesis", "elftools")
+
+
+def test_the_way_of_readme_needs_no_package_of_an_extra(tmp_path: Path) -> None:
+    """One program walks it with those packages taken away, as after `pip install hexconv` alone."""
+    asked = f"""
+import sys
+sys.modules.update(dict.fromkeys({EXTRAS!r}))
+from hexconv.cli.app import exit_code
+way = ("example", "import residual.onnx -o net --weights", "best net --vtcm 1MiB -o plans", "best residual.onnx", "doctor",
+       "cache net/03-head1.toml", "tir net/03-head1.toml -o tir", "run plans --target llvm", "build plans -o lib")
+for command in way:
+    assert exit_code(command.split()) == 0, command
+"""
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert told.returncode == 0, told.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_is_read_from_the_source_is_what_the_command_says_of_itself(name: str) -> None:
     module, _, member = COMMANDS[name].partition(":")

@@ -2,7 +2,7 @@
 
 A ```console block holds `$ command` lines, each with its output beneath; a line of dots stands for any number of lines,
 and dots within a line for anything there. A ```toml block whose first line is `# NAME.toml` is a file. Commands are
-`hexconv ...`, run in this process, `make ...`, and `echo $?`.
+`hexconv ...`, run in this process unless told how, `make ...`, and `echo $?`.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -41,7 +41,17 @@ def steps(page: str) -> Iterator[Step]:
                 yield Step("", output, command)
 
 
-def play(page: str, folder: Path) -> Iterator[tuple[str, str, str]]:
+def in_this_process(arguments: list[str]) -> tuple[int, str]:
+    """Call hexconv; returns its exit code and what it printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        status = exit_code(arguments)
+    return status, out.getvalue()
+
+
+def play(
+    page: str, folder: Path, hexconv: Callable[[list[str]], tuple[int, str]] = in_this_process
+) -> Iterator[tuple[str, str, str]]:
     """Do what a page says; yields each command, what the page shows and what there was."""
     status = 0
     with inside(folder):
@@ -59,10 +69,8 @@ def play(page: str, folder: Path) -> Iterator[tuple[str, str, str]]:
                 yield step.command, step.text, made.stdout
                 continue
             assert program == "hexconv", step.command
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                status = exit_code(arguments)
-            yield step.command, step.text, out.getvalue()
+            status, got = hexconv(arguments)
+            yield step.command, step.text, got
 
 
 @contextlib.contextmanager
