@@ -4,6 +4,7 @@ report: .venv/installed ## the page about all cases: reports/index.html, for any
 
 docs: .venv/installed ## make hexconv/docs/reference/knobs.md and the pictures of the pages again
 	$(BIN)/python -m hexconv.docs.mkdocs.knob_pages
+	$(BIN)/python -m hexconv.docs.mkdocs.network_picture
 	@mkdir -p build/docs
 	$(BIN)/hexconv report schedules/split-3x3.toml --output build/docs/page.html --plots build/docs
 	$(BIN)/hexconv report schedules/hvx/double-rings.toml --run --output build/docs/page.html --plots build/docs

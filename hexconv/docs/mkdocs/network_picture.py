@@ -17,16 +17,16 @@ from hexconv.network.program_steps import Call, Operation
 
 PICTURE = Path(str(files("hexconv"))) / "docs" / "pictures" / "network.svg"
 VTCM_BYTES = 1 << 20
-WIDTH, LEFT, BARS, NUMBERS, HEAD = 720, 8, 300, 610, 58
+WIDTH, LEFT, BOX, BARS, NUMBERS, HEAD = 740, 8, 288, 318, 628, 58
 CONV, LINE, GAP, BAR = 26, 34, 12, 11
 """Pixels: a conv's box, an operator's row, between two rows, a bar."""
 STYLE = """
   text { font: 16px system-ui, sans-serif; fill: #1f2328 } .faint { fill: #59636e } .strong { font-weight: 600 }
   .vtcm { fill: #d3f0dc; stroke: #1a7f37 } .conv { fill: #ffffff; stroke: #1a7f37 }
   .operator { fill: #eff2f5; stroke: #818b98 } .apart { fill: #b3bcc6 } .planned { fill: #0969da }
-  .flow { stroke: #818b98; stroke-width: 2; fill: none }
+  .ground { fill: #ffffff } .flow { stroke: #818b98; stroke-width: 2; fill: none }
   @media (prefers-color-scheme: dark) {
-    text { fill: #f0f6fc } .faint { fill: #b1bac4 }
+    .ground { fill: #0d1117 } text { fill: #f0f6fc } .faint { fill: #b1bac4 }
     .vtcm { fill: #12361f; stroke: #3fb950 } .conv { fill: #0d1117; stroke: #3fb950 }
     .operator { fill: #212830; stroke: #656c76 } .apart { fill: #57606a } .planned { fill: #4493f8 }
   }"""
@@ -84,7 +84,7 @@ def _convs(call: Call) -> Iterator[str]:
     """Name the convs of a call."""
     for conv in call.case.chain.conv:
         high, wide = conv.kernel
-        stride = f" / {conv.stride[0]}" if conv.stride != (1, 1) else ""
+        stride = f", stride {conv.stride[0]}" if conv.stride != (1, 1) else ""
         yield f"conv {high}x{wide}, {conv.out_channels} channels{stride}"
 
 
@@ -97,7 +97,7 @@ def picture(planned: PlannedModel) -> str:
     shapes, top = [], HEAD
     for number, row in enumerate(every):
         if number:
-            shapes.append(f'<path class="flow" d="M{LEFT + 130} {top - GAP}v{GAP}"/>')
+            shapes.append(f'<path class="flow" d="M{LEFT + BOX // 2} {top - GAP}v{GAP}"/>')
         shapes.extend(_row(row, top, scale))
         top += row.height + GAP
     height = top + 4
@@ -109,7 +109,7 @@ def picture(planned: PlannedModel) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escape(words)}">\n<style>{STYLE}\n</style>\n{legend}\n'
+        f'role="img" aria-label="{escape(words)}">\n<style>{STYLE}\n</style>\n<rect width="{WIDTH}" height="{height}" rx="6" class="ground"/>\n{legend}\n'
         + "\n".join(shapes)
         + "\n</svg>\n"
     )
@@ -118,11 +118,11 @@ def picture(planned: PlannedModel) -> str:
 def _row(row: Row, top: int, scale: float) -> Iterator[str]:
     """Yield the shapes of one step: its box on the left, its bars and numbers on the right."""
     kind = "vtcm" if row.convs else "operator"
-    yield f'<rect x="{LEFT}" y="{top}" width="262" height="{row.height - 2}" rx="6" class="{kind}"/>'
+    yield f'<rect x="{LEFT}" y="{top}" width="{BOX}" height="{row.height - 2}" rx="6" class="{kind}"/>'
     yield f'<text x="{LEFT + 10}" y="{top + 22}">{escape(row.title)}</text>'
     for number, conv in enumerate(row.convs):
         at = top + LINE - 4 + number * CONV
-        yield f'<rect x="{LEFT + 8}" y="{at}" width="246" height="{CONV - 4}" rx="4" class="conv"/>'
+        yield f'<rect x="{LEFT + 8}" y="{at}" width="{BOX - 16}" height="{CONV - 4}" rx="4" class="conv"/>'
         yield f'<text x="{LEFT + 16}" y="{at + 16}">{escape(conv)}</text>'
     middle = top + row.height // 2
     bars = (
