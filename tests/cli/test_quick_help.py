@@ -70,7 +70,8 @@ import sys
 sys.modules.update(dict.fromkeys({EXTRAS!r}))
 from hexconv.cli.app import exit_code
 way = ("example", "import residual.onnx -o net --weights", "best net --vtcm 1MiB -o plans", "best residual.onnx",
-       "doctor", "cache net/03-head1.toml", "tir net/03-head1.toml -o tir", "run plans --target llvm", "build plans -o lib")
+       "doctor", "cache net/03-head1.toml", "tir net/03-head1.toml -o tir",
+       "run plans --target llvm", "build plans -o lib")
 for command in way:
     assert exit_code(command.split()) == 0, command
 """

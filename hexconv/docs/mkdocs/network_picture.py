@@ -61,7 +61,7 @@ def rows(planned: PlannedModel) -> Iterator[Row]:
     last: Row | None = None
     for step in program.steps:
         if isinstance(step, Operation):
-            moved, title = sum(program.moved_bytes(step)), kind_of(step).split()[-1]
+            moved, title = sum(program.moved_bytes(step)), kind_of(step).split()[-1].replace("turn", "change layout")
             if last and last.title == title:
                 last = Row(title, (), last.apart_bytes + moved, last.planned_bytes + moved)
                 continue
@@ -107,12 +107,16 @@ def picture(planned: PlannedModel) -> str:
         f'<rect x="{BARS + 110}" y="34" width="12" height="12" class="planned"/>'
         f'<text x="{BARS + 128}" y="46">as planned (bytes)</text>'
     )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escape(words)}">\n<style>{STYLE}\n</style>\n<rect width="{WIDTH}" height="{height}" rx="6" class="ground"/>\n{legend}\n'
-        + "\n".join(shapes)
-        + "\n</svg>\n"
+    lines = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"',
+        f' role="img" aria-label="{escape(words)}">',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{WIDTH}" height="{height}" rx="6" class="ground"/>',
+        legend,
+        *shapes,
+        "</svg>",
     )
+    return "\n".join(lines) + "\n"
 
 
 def _row(row: Row, top: int, scale: float) -> Iterator[str]:
