@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BACKGROUND = ROOT / "hexconv" / "docs" / "background"
 MEASUREMENTS, COMPARISON, README = BACKGROUND / "measurements.md", BACKGROUND / "comparison.md", ROOT / "README.md"
+HOME = ROOT / "hexconv" / "docs" / "index.md"
 ENGINE = BACKGROUND / "matrix-engine.md"
 
 BESIDE_HALIDE = {
@@ -28,12 +29,8 @@ BESIDE_HALIDE = {
     "7x7, stride 2, 3 channels to 64": "first-layer",
 }
 ALONE = {"depthwise 3x3, stride 2, input in blocks": "depthwise-blocks"}
-IN_THE_README = {
-    "two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)": "b-shift",
-    "two 3x3 convs, uint8 x int8": "b-int8-filters",
-    "two 1x1 convs, uint8, multiplier": "a-multiplier",
-    "two 1x1 convs, uint8 x int8": "a-int8-filters",
-}
+BESIDE_HALIDE_IN_THE_README = ("two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)", "b-shift")
+ADD_IN_THE_README = ("an Add of 56x56x64: packets an element", "1x56x56x64, 1x56x56x64 to 1x56x56x64")
 BYTES_IN_THE_README = "three 3x3 convs of VGG-16 in 2 MiB of VTCM: bytes moved"
 INT16 = {
     "1x1 -> 1x1, int16 x int8": ("a-int16", 128),
@@ -69,10 +66,11 @@ def quoted() -> dict[Path, list[str]]:
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
     whole = [_whole(words, name) for words, name in WHOLE.items()]
     wild = [_wild(row) for row in _read("wild.csv")]
-    board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
+    words, case = BESIDE_HALIDE_IN_THE_README
+    board = [_compared(words, hvx[case]), _beside_qnn(), _beside_plain()]
     engine = [_of_engine(row) for row in _read("hmx.csv")]
     measured = [*beside, *alone, *wide, *scalar, *whole, *wild]
-    return {MEASUREMENTS: measured, COMPARISON: list(_traffic()), ENGINE: engine, README: board}
+    return {MEASUREMENTS: measured, COMPARISON: list(_traffic()), ENGINE: engine, README: board, HOME: board}
 
 
 def with_rows(text: str, rows: list[str]) -> str:
@@ -117,6 +115,13 @@ def _beside_qnn() -> str:
     rows = [row for row in _read("bytes.csv") if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
     qnn = f"QNN's planner {_total(rows, 'qnn_v73_bytes')}"
     return _row(BYTES_IN_THE_README, _total(rows, "traffic_bytes"), qnn, "`make bytes`")
+
+
+def _beside_plain() -> str:
+    words, tensors = ADD_IN_THE_README
+    (row,) = (row for row in _read("operators.csv") if (row["operator"], row["tensors"]) == ("add", tensors))
+    of_hvx, of_plain = (f"{float(row[column]):.3f}" for column in ("hvx_packets", "plain_packets"))
+    return _row(words, of_hvx, f"plain C {of_plain}", "`python -m reports.operators`")
 
 
 def _moved(rows: list[Row]) -> str:

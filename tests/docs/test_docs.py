@@ -5,6 +5,8 @@ import doctest
 import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -13,11 +15,11 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 import hexconv
-from hexconv.cli.app import app
+from hexconv.cli.app import app, exit_code
 from hexconv.docs.mkdocs.knob_pages import PAGE, knobs_page
 from hexconv.docs.mkdocs.reference_pages import drawings, pages
 from hexconv.spec import Plan
-from tests.docs.console import inside, matches, play, steps
+from tests.docs.console import FENCE, inside, matches, play, steps
 
 ROOT = Path(__file__).parents[2]
 DOCS = PAGE.parents[1]
@@ -124,8 +126,49 @@ def test_the_pages_that_are_made_have_every_command_and_every_field() -> None:
     assert "| v68 | 4 MiB |" in made["reference/architectures.md"]
 
 
-def test_the_readme_is_a_screen_and_a_half() -> None:
-    assert len((ROOT / "README.md").read_bytes()) <= 9 * 1024
+def test_the_readme_is_short_and_runs_something_at_once() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.encode()) <= 7 * 1024
+    assert "hexconv best" in "\n".join(text.splitlines()[:14])
+
+
+def test_every_message_of_the_page_of_messages_is_one() -> None:
+    package = Path(hexconv.__file__).parent
+    kinds = (".py", ".j2", ".h")
+    code = [path.read_text() for path in package.rglob("*") if path.suffix in kinds and DOCS not in path.parents]
+    said = re.sub(r'"\s*\n\s*f?"', "", "\n".join(code))  # a string of several lines is one
+    messages = re.findall(r"^\| `([^`]+)`", (DOCS / "how-to" / "messages.md").read_text(), re.M)
+    assert len(messages) > 15
+    assert not [message for message in messages if message not in said]
+
+
+@pytest.mark.deep
+def test_the_script_of_the_page_on_pytorch_makes_a_model_that_verifies(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    page = (DOCS / "start" / "pytorch.md").read_text()
+    (script,) = [body for kind, body in FENCE.findall(page) if kind == "python"]
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=300)
+    with inside(tmp_path):
+        assert exit_code(["verify", "network.onnx", "--vtcm", "1MiB", "--target", "llvm"]) == 0
+
+
+QUESTIONS = {
+    "What is it?": "Which convs of a network fit Hexagon's VTCM fused, with which plan",
+    "For whom?": "It is for compiler and kernel engineers",
+    "What is fused, and why?": "Fused convs hand their rows on in it, stripe by stripe",
+    "What is a packet?": "A packet is what Hexagon issues at once",
+    "Why believe it?": "Each figure has two or three sources that know nothing of each other",
+    "What does it not do?": "It measures no time",
+    "How do I start?": "hexconv example && hexconv best residual.onnx --vtcm 1MiB",
+    "What do I get?": "`lib` has objects, headers, packed weights and an example",
+    "How do I know that it is right?": "holds each conv and operator against numpy and ONNX Runtime",
+    "Where does a change go?": "[how a case goes through it](hexconv/docs/contributing.md)",
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_readme_answers_what_a_newcomer_asks(question: str) -> None:
+    assert " ".join(QUESTIONS[question].split()) in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_the_page_of_layouts_has_a_picture_of_every_system() -> None:

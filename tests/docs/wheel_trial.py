@@ -28,7 +28,7 @@ def trial(python: str, wheel: Path, folder: Path) -> str:
     work = folder / "work"
     work.mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HEXCONV"))}
-    environment["COLUMNS"] = "120"
+    environment["COLUMNS"] = "80"
 
     def hexconv(arguments: list[str]) -> tuple[int, str]:
         command = [venv / "bin" / "hexconv", *arguments]
