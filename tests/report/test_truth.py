@@ -17,7 +17,7 @@ from hexconv.cli.app import exit_code
 from hexconv.report.costs import own_cost
 from hexconv.report.page.case_view import stripes_view
 from hexconv.report.page.worst_cases import Answer, Known
-from hexconv.report.plots import Plot, front_plot, packets_plot, split_plots, vtcm_plot
+from hexconv.report.plots import Plot, Reached, front_plot, packets_plot, roofline_plot, split_plots, vtcm_plot
 from hexconv.report.plots.plot import DARK, ROLE_COLOURS
 from hexconv.report.tables import Rate
 from hexconv.report.words import in_bytes, share, times
@@ -138,13 +138,15 @@ def _log_axes(part: Any) -> Iterator[str]:
             yield from _log_axes(inside)
 
 
-def test_an_axis_that_is_logarithmic_says_so() -> None:
+def test_an_axis_that_is_logarithmic_says_so_and_others_begin_at_zero() -> None:
     packets = packets_plot([Rate("one", "hexconv", 0.5, 10), Rate("two", "hexconv", 200, 10)])
-    for plot in (packets, front_plot(Case.load(SCHEDULES / "bottleneck.toml"))):
+    roof = roofline_plot(Reached("one", 1 << 20, 1 << 10, 1 << 14, 256), [])
+    for plot, logarithmic in ((packets, 0), (front_plot(Case.load(SCHEDULES / "bottleneck.toml")), 0), (roof, 2)):
         assert isinstance(plot, Plot)
-        channels = set(_log_axes(plot.chart.to_dict()))
-        assert channels
-        assert plot.svg().count(", logarithmic</text>") == len(channels)
+        chart = plot.chart.to_dict()
+        assert len(set(_log_axes(chart))) == logarithmic
+        assert plot.svg().count(", logarithmic</text>") == logarithmic
+        assert not re.search(r"'domain': \[(?!0[,\]])", str(chart)) or logarithmic
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from hexconv.report.plots import (
 )
 from hexconv.report.plots.plot import ROLE_COLOURS, WIDTH
 from hexconv.report.tables import Rate
-from hexconv.report.words import chain_words, counted, fit_words, in_bytes, plan_words, share, times
+from hexconv.report.words import chain_words, counted, fit_words, in_bytes, plan_effects, plan_words, share, times
 from hexconv.run.profile import Profile
 from hexconv.spec import Case, Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK, slabs_read
@@ -402,7 +402,8 @@ def _rate(case: Case, measured: Measured) -> str:
 def _facts(case: Case, cost: PlanCost, measured: Measured) -> Iterator[tuple[str, str]]:
     """Yield the facts of a case, each a name and a value."""
     needed = needed_work(case.chain)
-    yield "Plan", plan_words(case.settled)
+    yield "Plan", plan_effects(case.chain, case.settled)
+    yield "Knobs", plan_words(case.settled)
     yield "Kernel", kernel_words(case.kernels)
     yield "Footprint", in_bytes(cost.footprint_bytes)
     yield "VTCM", fit_words(case)

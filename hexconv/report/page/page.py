@@ -50,6 +50,8 @@ def inline_svg(drawing: str, words: str, css_class: str) -> Markup:
 
 
 LONGEST_ANCHOR = 100
+MOST_NAMED = 3
+"""Cases that the title of a page names."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,17 @@ class Page:
             case_view(case, Measured(own.get(case.name), measured_splits(case, sweeps), run.get(case.name), others))
             for case in cases
         )
-        answer = Answer.of([view.known for view in views])
-        return cls(network, answer, views, None if network else packets_plot(rates))
+        answer, asked = Answer.of([view.known for view in views]), {case.name for case in cases}
+        shown = [rate for rate in rates if rate.case in asked]
+        return cls(network, answer, views, None if network else packets_plot(shown))
+
+    @property
+    def title(self) -> str:
+        """What the page is about: a network, or its cases."""
+        if self.network:
+            return self.network.name
+        names = [case.name for case in self.cases]
+        return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} cases"
 
     @property
     def plots(self) -> tuple[Plot, ...]:

@@ -246,14 +246,14 @@ def _changed(case: Case, plan: Plan) -> str:
 
 
 def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCost, capacity: int) -> alt.TopLevelMixin:
-    """The chart: points on logarithmic axes, the front as stairs, VTCM's end as a line, a ring around the own plan."""
+    """The chart: points on axes from zero, the front as stairs, VTCM's end as a line, a ring around the own plan."""
     x_unit = unit_for(min(cost.footprint_bytes for cost in costs))
     y_unit = unit_for(min(cost.traffic_bytes for cost in costs))
     points = sorted({(c.footprint_bytes / x_unit.bytes, c.traffic_bytes / y_unit.bytes) for c in costs})
     line = [(c.footprint_bytes / x_unit.bytes, c.traffic_bytes / y_unit.bytes) for c in front]
     mine = [(own.footprint_bytes / x_unit.bytes, own.traffic_bytes / y_unit.bytes)]
-    x = alt.X("x:Q", title=f"footprint, {x_unit.name}, logarithmic", scale=_log([x for x, _ in points]), axis=_axis())
-    y = alt.Y("y:Q", title=f"traffic, {y_unit.name}, logarithmic", scale=_log([y for _, y in points]), axis=_axis())
+    x = alt.X("x:Q", title=f"footprint, {x_unit.name}", scale=_from_zero([x for x, _ in points]), axis=_axis())
+    y = alt.Y("y:Q", title=f"traffic, {y_unit.name}", scale=_from_zero([y for _, y in points]), axis=_axis())
     dots = _layer(points).mark_circle(color=PEER, size=22, opacity=1).encode(x=x, y=y)
     stairs = _layer(line).mark_line(color=BAR, interpolate="step-after", strokeWidth=2).encode(x="x:Q", y="y:Q")
     corners = _layer(line).mark_circle(color=BAR, size=50, opacity=1, stroke=PAPER).encode(x="x:Q", y="y:Q")
@@ -274,13 +274,13 @@ def _layer(points: list[tuple[float, float]]) -> alt.Chart:
     return alt.Chart(data([{"x": x, "y": y} for x, y in points]))
 
 
-def _log(values: list[float]) -> alt.Scale:
-    """Return a logarithmic scale with some room at its ends."""
-    return alt.Scale(type="log", domain=[min(values) * 0.8, max(values) * 1.25], nice=False)
+def _from_zero(values: list[float]) -> alt.Scale:
+    """Return a linear scale from zero, with some room at its end."""
+    return alt.Scale(domain=[0, max(values) * 1.05], nice=False)
 
 
 def _axis() -> alt.Axis:
-    return alt.Axis(tickCount=4, format=",~g", grid=True)
+    return alt.Axis(tickCount=4, format=",~f", grid=True)
 
 
 MIB = 1 << 20
@@ -353,7 +353,7 @@ KINDS = {"answer": "#d62728", "fits": "#1f77b4", "does not fit": "#bbbbbb"}
 def _picture(answer: Answer, points: pd.DataFrame):
     """The chart: steps, points, and the limit as a line."""
     x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(domainMin=0, nice=True))
-    y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(type="log", nice=False, padding=20))
+    y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(domainMin=0, nice=True))
     color = alt.Color("kind:N", title="", scale=alt.Scale(domain=[*KINDS], range=[*KINDS.values()]))
     front = alt.Chart(points)
     steps = front.mark_line(interpolate="step-after", color="#cccccc").encode(x=x, y=y)

@@ -309,11 +309,10 @@ def packets_plot(rates: Sequence[Rate]) -> Plot | None:
 
 
 def _packets_chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
-    """Return the chart: dots on a logarithmic axis, and the limit as a line."""
-    low = min(rate.macs_per_packet for rate in rates) / 2
+    """Return the chart: dots on an axis from zero, and the limit as a line."""
     rows = [
         {
-            "low": low,
+            "low": 0,
             "name": rate.case if rate.tool == OWN else f"{rate.case}, {rate.tool}",
             "rate": rate.macs_per_packet,
             "text": f"{rate.macs_per_packet:.3g}",
@@ -321,12 +320,12 @@ def _packets_chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
         }
         for rate in rates
     ]
-    scale = alt.Scale(type="log", domain=[low, LIMIT * 1.2], nice=False)
+    scale = alt.Scale(domain=[0, LIMIT * 1.05], nice=False)
     base = alt.Chart(data(rows)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     )
-    ticks = alt.Axis(values=[0.001, 0.01, 0.1, 1, 10, 100], format="~g", grid=False)
-    x = alt.X("rate:Q", scale=scale, title="needed MACs per packet, logarithmic", axis=ticks)
+    ticks = alt.Axis(tickCount=5, format="~g", grid=False)
+    x = alt.X("rate:Q", scale=scale, title="needed MACs per packet", axis=ticks)
     lines = base.mark_rule(color=PEER).encode(x=alt.X("low:Q", scale=scale), x2="rate:Q")
     dots = base.mark_circle(size=70, opacity=1).encode(x=x, color=alt.Color("colour:N", scale=None))
     # Behind the limit, where no line crosses them.
