@@ -270,7 +270,7 @@ class BlockStripes:
 
     @cached_property
     def row_steps(self) -> Integers:
-        """The trips of the loop over the steps of each conv, without the stripes that run in."""
+        """The trips of the loop over the steps of each conv, without the warm-up stripes."""
 
         def in_rings(shares: list[Share]) -> Integers:
             steps = self._whole_steps.copy()

@@ -30,7 +30,7 @@ class Term:
     """One allocation.
 
     Attributes:
-        holds: the caches that take turns in it.
+        holds: the caches that share it.
         bytes: its bytes.
         vtcm_bytes: the bytes of VTCM that it takes, in granules of 2 KiB.
     """

@@ -113,7 +113,7 @@ def _copies(axes: NestAxes, role: str) -> Integers:
 
 
 def rows_allocations(axes: NestAxes) -> Iterator[PredictedAllocation]:
-    """Yield every memory of one plan, in the order of the first cache in each: caches that take turns share one.
+    """Yield every memory of one plan, in the order of the first cache in each: caches that share memory have one.
 
     >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
     >>> conv = Conv2d(out_channels=128, requantize=Requantize(multiplier=1 << 20))
@@ -166,7 +166,7 @@ def _caches(axes: NestAxes) -> Iterator[tuple[int, list[Both]]]:
 
 
 def _name(role: str, tensor: int) -> str:
-    """Return the name of a cache of a tensor by which others know its slots, and with whom it takes turns."""
+    """Return the name of a cache of a tensor, which its slots have and the caches that share its memory list."""
     named = {"intermediate": intermediate, "filter": filter_cache, "words": words_cache}
     of_ends = {"input": INPUT_CACHE, "output": OUTPUT_CACHE}
     return named[role](tensor) if role in named else of_ends.get(role, role)
@@ -202,10 +202,10 @@ def _held_bytes(axes: NestAxes, tensor: int, caches: list[Both], kind: type) -> 
 
 
 def _turns(axes: NestAxes) -> dict[str, Integers]:
-    """Return [words, H, 1]: the number of the memory in which a cache takes turns with others, or ALONE; by its name.
+    """Return [words, H, 1]: the number of the memory that a cache shares with others, or ALONE; by its name.
 
     Each stripe makes all rows that it reads then: no ring and no kept column hands any on to the next one. Caches that
-    take turns in no plan are left out.
+    share memory in no plan are left out.
     """
     strips = axes.one.strips
     if strips and strips.keeps:

@@ -21,7 +21,7 @@ first stripe finds no rows made. Caches have the same size as without bands.
 Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 rows. The stripes are the steps of one
 conv, g rows apart. Each of its steps reads its source as far as the step reaches, so each makes g times the stride rows
 of the source, which are new: in one step, or in several, where the nest makes so many rows at a time alone. The first
-step may need more; steps before it, which run in, make these. A ring holds the rows that a step of its reader reads, or
+step may need more; warm-up steps before it make these. A ring holds the rows that a step of its reader reads, or
 the rows of its own step if those are more.
 
 All of that depends on the rows of a chain (`RowsOfChain`), not on its columns, its channels or its number of images: so
@@ -99,7 +99,7 @@ class Share:
     steps: Any = 1
 
     def warm_up(self, ahead: Any = 0) -> Any:
-        """How many stripes run in to make rows of the tensor, `ahead` of those that are read."""
+        """How many warm-up stripes make rows of the tensor, `ahead` of those that are read."""
         return ceil_divide(self.lead + ahead, self.apart * self.steps)
 
     def rows_within(self, first: int, end: int, unit: int = 1) -> Any:
@@ -331,7 +331,7 @@ class StripeCounts:
 
     @property
     def warm_up(self) -> Integers:
-        """The stripes that run in: they come before the first one that makes any output."""
+        """The warm-up stripes: they come before the first one that makes any output."""
         return self._run_in.max(axis=0)
 
     @cached_property
@@ -373,7 +373,7 @@ class StripeCounts:
 
     @cached_property
     def most_stripes(self) -> Integers:
-        """The most stripes of a thread, without those that run in."""
+        """The most stripes of a thread, without the warm-up."""
         ends = [rows[-1] for rows in self.chain.bands]
         return np.max([ceil_divide(end, self.size) - first // self.size for first, end in ends], axis=0)
 
@@ -404,7 +404,7 @@ class StripeCounts:
 
     @cached_property
     def steps(self) -> Integers:
-        """The steps that make a tensor, without those that run in and make nothing."""
+        """The steps that make a tensor, without those of the warm-up, which make nothing."""
         return np.where(self.streams, self._with_rows, self._all)
 
     @cached_property

@@ -9,7 +9,7 @@ The nest is walked once (`hexconv.analyze.liveness` says when a cache starts and
   memory;
 - a cache that ends sets its allocation free.
 
-So the filter caches of a chain take turns in one allocation, and the output cache takes the input cache's. The
+So the filter caches of a chain share one allocation, and the output cache takes the input cache's. The
 document's figures are those of the allocations (seed document 003, "Cache Usage": "the input cache is reused").
 
 

@@ -51,7 +51,7 @@ class AllocationUsage:
 
     Attributes:
         name: the name of the first cache in it.
-        holds: the caches that take turns in it.
+        holds: the caches that share it.
         elements: the elements that TVM allocated.
         bytes: the bytes that TVM allocated.
         predicted_elements: the elements that the closed form predicts; 0 if it has no such allocation.

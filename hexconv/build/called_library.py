@@ -4,7 +4,7 @@ chain = hexconv.load("out")["double_3x3"]
 output = chain(image)
 
 Its platform is the simulator's harness: memory between guards, copies that are performed at any moment between their
-start and the wait for them, and threads that take turns in an order that a seed draws.
+start and the wait for them, and threads that run in an order that a seed draws.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """Bands of rows, one per thread, and which caches of a nest of rows may share memory: lifetimes that don't overlap.
 
-The rows of the output are dealt out as evenly as whole rows allow: each band has `rows` of them, and the last band has
+The rows of the output are shared out as evenly as whole rows allow: each band has `rows` of them, and the last band has
 the rest and the fringe of its last block. A band runs every stripe of the output that overlaps it, and computes only
 its own rows of each. Of every earlier tensor it computes the rows that its rows of the output need. In rows of the
 stored tensor these are
@@ -25,7 +25,7 @@ So two tensors are live at a time, one of an even number and one of an odd numbe
 each as large as the largest cache in it: input, intermediate2, ..; intermediate1, intermediate3, ..; all filters.
 
 With double buffering a copy into a second slot starts a step early, and one out of it ends a step late: intermediates
-alone take turns then, which nobody copies. Resident filters are all live at all times.
+alone share memory then, which nobody copies. Resident filters are all live at all times.
 """
 
 from dataclasses import dataclass
@@ -146,9 +146,9 @@ def makes_anew(bands: RowBands, plan: Plan, keeps_columns: bool) -> bool:
 
 
 def turns(convs: int, plan: Plan) -> tuple[tuple[str, ...], ...]:
-    """Name the caches that take turns in each memory, in the order of their use, where stripes make everything anew.
+    """Name the caches that share each memory, in the order of their use, where stripes make everything anew.
 
-    Only caches of one type take turns, and only those that lie in VTCM, or only those that lie outside of it.
+    Only caches of one type share memory, and only those that lie in VTCM, or only those that lie outside of it.
 
     >>> turns(3, Plan(kernel="hvx", buffering="single"))[:2]
     (('input_cache', 'intermediate2'), ('intermediate1', 'output_cache'))

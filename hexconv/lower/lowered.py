@@ -93,7 +93,7 @@ class Lowering:
 
     Attributes:
         module: the module so far.
-        scheduled: what its schedule says beside the module: rings, stripes that run in, whether copies overlap.
+        scheduled: what its schedule says beside the module: rings, warm-up stripes, whether copies overlap.
         rows: what kernels of rows need to know; None in a nest of blocks.
         kept: the names of the caches that keep columns for later strips.
         starts: the slab of its tensor at which each ring begins to count, by its name, once it is compacted.

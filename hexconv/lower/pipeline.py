@@ -50,7 +50,7 @@ def mark_steps(nest: Lowering) -> Lowering:
 
 
 def deal_to_threads(nest: Lowering) -> Lowering:
-    """Deal the loops out to threads, before anything else is decided about them.
+    """Parallelise the loops over bands of rows, before anything else is decided about them.
 
     Raises:
         Unsupported: threads can't tell which rows of the input are theirs.

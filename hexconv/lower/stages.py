@@ -58,8 +58,8 @@ def compact(nest: Lowering) -> Lowering:
     all of a step, as in a block row of padding, TVM derives a region from it that lies outside of what is used, or one
     whose start is no longer the step's, and that no second run makes smaller.
 
-    Where stripes run in, neither run sees in which block of the input a row lies: all rows that the later stripes read
-    may lie in one, and those that come first in others.
+    With warm-up stripes, neither run sees in which block of the input a row lies: all rows that the later stripes
+    read may lie in one, and those that come first in others.
     """
     hidden, found = guards.without_guards(nest.main)
     if nest.scheduled.beginning:

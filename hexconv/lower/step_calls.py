@@ -228,7 +228,7 @@ def step_call(
         around: the loops around the step, the outermost first.
         rings: the slabs of each ring, by its name.
         starts: the slab of its tensor at which each ring begins to count.
-        streams: whether stripes run in.
+        streams: whether there are warm-up stripes.
     """
     at, (begin, end) = found.at, found.trips("ho_inner")
 
@@ -268,7 +268,7 @@ def _load(like: TensorLoad, indices: Sequence[tirx.Expr]) -> TensorLoad:
 def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) -> tirx.Expr:
     """Whether no step of these channels made anything before this one.
 
-    Where stripes run in, that is the step that has the first row; `end` is then one past its last trip over rows.
+    With warm-up stripes, that is the step that has the first row; `end` is then one past its last trip over rows.
     """
     at = found.at
     loops = [step for step in around if step.kind != tirx.ForKind.PARALLEL]
@@ -287,7 +287,7 @@ def take_out(func: tirx.PrimFunc, rings: Mapping[str, int], starts: Mapping[str,
         func: the function.
         rings: the slabs of each ring, by its name.
         starts: the slab of its tensor at which each ring begins to count.
-        streams: whether stripes run in.
+        streams: whether there are warm-up stripes.
     """
 
     def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> tirx.Stmt:

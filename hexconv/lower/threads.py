@@ -132,7 +132,7 @@ class Numbers:
 
     Attributes:
         bands: all bands of the chain.
-        run_in: stripes that run in before the first stripe of each band (`hexconv.schedule.stream`).
+        run_in: warm-up stripes before the first stripe of each band (`hexconv.schedule.stream`).
         known: the variables by name.
     """
 
@@ -183,7 +183,7 @@ class Numbers:
 
     @property
     def most_trips(self) -> int:
-        """The stripes of the band that has most, those that run in included."""
+        """The stripes of the band that has most, warm-up included."""
         return self.bands.most_stripes + self.run_in
 
 
@@ -194,7 +194,7 @@ def in_bands(
     is_resident: bool,
     first_rows: Mapping[str, int],
 ) -> tirx.PrimFunc:
-    """Deal a function out to threads (no blocks, rings not yet folded, buffers not yet flat).
+    """Parallelise a function over bands of rows (no blocks, rings not yet folded, buffers not yet flat).
 
     Args:
         func: the function of a nest of rows.

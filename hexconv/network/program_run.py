@@ -70,7 +70,7 @@ class Ran:
 
 
 def windows_of(sizes_bytes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Deal steps out to runs that keep what they write: yield the first and the last number of each run.
+    """Split steps into runs that keep what they write: yield the first and the last number of each run.
 
     >>> list(windows_of([KEPT_BYTES, 1, 2]))
     [(1, 1), (2, 3)]

@@ -41,7 +41,7 @@ KERNEL_COLUMNS = {
 
 COLUMNS = {
     "case": "the name of the case",
-    "kind": "`cache` for a buffer as TVM compacted it, `allocation` for memory in which caches take turns",
+    "kind": "`cache` for a buffer as TVM compacted it, `allocation` for memory that caches share",
     "name": "the name of the cache, or of the first cache in an allocation",
     "role": (
         "what a cache holds: `input`, `filter`, `words` (a filter that scalar loads read), `intermediate`, `kept` "
@@ -51,7 +51,7 @@ COLUMNS = {
     "scope": "TVM's storage scope of a cache: `global.vtcm` is VTCM, `global` any other memory",
     "dtype": "the type of an element of a cache",
     "shape": "the sizes of a cache after TVM compacted it, in elements",
-    "holds": "the caches that take turns in an allocation",
+    "holds": "the caches that share an allocation",
     "elements": "the elements that TVM allocated",
     "bytes": "the bytes that TVM allocated",
     "predicted_elements": "the elements that the closed form predicts",

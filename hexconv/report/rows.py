@@ -298,7 +298,7 @@ class CacheRow(TypedDict):
     Attributes:
         case: the name of the case.
         caches: the caches as TVM compacted them.
-        allocations: the allocations in which caches take turns.
+        allocations: the allocations that caches share.
         peak_bytes: the bytes of all allocations together.
         kernels: the kernel of each conv.
         forms: how each conv multiplies.

@@ -29,7 +29,7 @@ h_split steps, which are numbered on and on, and what is said here of a stripe h
 steps of the last conv that has several; convs behind it stay as they are.
 
 With `order = "k_outer"` the channel tiles of the conv whose steps are the stripes stand around all of them. Its filter
-is staged before the stripes of a tile, and these begin anew, those that run in too; earlier convs make each row of a
+is staged before the stripes of a tile, and these begin anew, the warm-up too; earlier convs make each row of a
 stripe once, for all of their own tiles. The tiles of the last conv stand around all images, and strips, too:
 
     for ko_outer:
@@ -125,12 +125,12 @@ class Share:
 
     @property
     def warm_up(self) -> int:
-        """How many stripes run in before stripe 0 to make rows of the tensor."""
+        """How many warm-up stripes make rows of the tensor before stripe 0."""
         return -(-self.lead // (self.apart * self.steps))
 
     @property
     def is_made_early(self) -> bool:
-        """Whether all rows are made, or may be, by stripes that run in."""
+        """Whether all rows are made, or may be, by warm-up stripes."""
         return self.of.conv is None or self.lead >= self.of.all_rows
 
     @property
@@ -200,7 +200,7 @@ BEFORE = "hexconv_is_before"
 def is_there(row: tirx.Expr) -> tirx.Expr:
     """Return the question whether a row, or a stripe, has a number of 0 or more, as an opaque call.
 
-    The stripes that run in come once TVM has found the sizes of caches (`hexconv.lower.rings`): until then it would
+    The warm-up stripes come once TVM has found the sizes of caches (`hexconv.lower.rings`): until then it would
     know that all rows are there.
     """
     return tirx.call_pure_extern("bool", THERE, row)
@@ -217,7 +217,7 @@ class Beginning:
 
     Attributes:
         reads: how many come first that only read the input.
-        stripes: how many run in after these.
+        stripes: how many warm-up stripes follow.
         has_bands: whether each thread makes a band of rows, and so has a first stripe of its own.
     """
 
@@ -324,7 +324,7 @@ def _made(realize: s_tir.SBlockRealize, share: Share) -> s_tir.SBlockRealize:
 def _is_left(share: Share, row: tirx.Expr) -> tirx.Expr:
     """Whether a row comes before the end of its tensor.
 
-    Where stripes that run in may make all rows that there are, TVM must not know before they come: it would take the
+    Where warm-up stripes may make all rows that there are, TVM must not know before they come: it would take the
     block out.
     """
     return is_before(row, share.of.all_rows) if share.is_made_early else row < share.of.all_rows

@@ -10,8 +10,8 @@ bytes than the whole chain moves as one piece. At a cut an intermediate is writt
 save MACs and memory.
 
 Costs are compared by the first two figures of the objective (`hexconv.search.question`), then by the number of pieces.
-For the footprint the largest piece counts, since pieces take turns in VTCM; among cuts with the same largest footprint
-the one with the least traffic wins.
+For the footprint the largest piece counts, since pieces use VTCM one after the other; among cuts of the same largest
+footprint the one with the least traffic wins.
 
 Packets and bytes both add up. So the cuts that no other one beats in both are found by the same recurrence over fronts:
 the front of the first `end` convs is that of all sums of a point of the front of the first `start`, and of one of the

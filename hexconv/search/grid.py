@@ -115,7 +115,7 @@ class Grid:
 
 
 MOST_GRIDS, MOST_KEPT = 1 << 10, 1 << 13
-"""How many grids are kept, and the most plans of one: a chain is asked for by several objectives, limits and speeds.
+"""How many grids are kept, and the most plans of one: a chain serves several objectives, limits and speeds.
 Plans take 40 bytes each, so that is 340 MB at most."""
 _KEPT: OrderedDict[Hashable, Grid] = OrderedDict()
 

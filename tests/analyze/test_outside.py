@@ -68,7 +68,7 @@ def test_demand_is_that_of_what_lies_in_vtcm(plan: Plan) -> None:
     assert all(demands[storage] > 0 for storage in MIXED)
     if plan.kernel == "hvx":
         apart = demands["input+intermediates"] + demands["filters+output"]
-        shared = min(demands["input"], demands["output"]) if plan.buffering == "single" else 0  # these take turns
+        shared = min(demands["input"], demands["output"]) if plan.buffering == "single" else 0  # these share memory
         assert demands["filters+output"] == demands["filters"] + demands["output"]
         assert demands["vtcm"] == apart - shared
         assert all(demands[storage] < demands["vtcm"] + (shared > 0) for storage in MIXED)

@@ -1,4 +1,4 @@
-"""Lives of caches: what shares memory takes turns, and what is read was alive."""
+"""Lives of caches: what shares memory lives one after the other, and what is read was alive."""
 
 from itertools import pairwise
 

@@ -73,7 +73,7 @@ def test_one_false_figure_exits_1_and_the_true_one_0(
 def test_every_figure_of_a_shared_allocation_is_judged(
     stating: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Input and output cache take turns in one allocation: each of them may be false."""
+    """Input and output cache share one allocation: each of them may be false."""
     assert exit_code(["cache", str(stating(input_cache=2048, output_cache=2048))]) == 0
     assert exit_code(["cache", str(stating(input_cache=2048, output_cache=2047))]) == 1
     assert exit_code(["cache", str(stating(input_cache=2047, output_cache=2048))]) == 1

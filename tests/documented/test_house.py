@@ -1,8 +1,12 @@
 """What should never grow back: file names that stand twice, modules with one user, forms asked of outside."""
 
+import re
+from pathlib import Path
+
 from tests.house import asking_for_forms, modules, names_used_twice, packaged, with_one_user
 
 MOST_WITH_ONE_USER = 40
+ROOT = Path(__file__).parents[2]
 
 
 def test_no_file_name_stands_twice() -> None:
@@ -16,3 +20,39 @@ def test_few_modules_have_one_user() -> None:
 def test_no_one_asks_which_form_computes_a_conv() -> None:
     """Whether it is depthwise, dense or in groups is known in the form's own file, and in the code emitted for it."""
     assert not asking_for_forms(modules("hexconv"))
+
+
+PRIVATE_WORDS = (
+    r"takes? turns",
+    r"stripes? (that )?runs? in\b",
+    r"multipl(y|ies) for nothing",
+    r"own_words",
+    r"taken_apart",
+    r"in_turns",
+    r"\blaps?\b",
+    r"is asked for by",
+    r"has no say",
+    r"states of itself",
+    r"is a wish\b",
+    r"all else ends? a chain",
+    r"what decides",
+    r"deals? (\w+ )*out to threads",
+)
+"""What the field has other words for: sharing memory, warm-up stripes, wasted multiplies, a slice, bands of rows."""
+
+
+def test_code_and_pages_speak_in_the_words_of_the_field() -> None:
+    text = [
+        *ROOT.glob("hexconv/**/*.py"),
+        *ROOT.glob("hexconv/**/*.md"),
+        *ROOT.glob("reports/*.py"),
+        ROOT / "README.md",
+    ]
+    private = re.compile("|".join(PRIVATE_WORDS))
+    found = [
+        (str(path.relative_to(ROOT)), line)
+        for path in text
+        for line in path.read_text().splitlines()
+        if private.search(line)
+    ]
+    assert not found

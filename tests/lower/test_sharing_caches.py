@@ -28,7 +28,7 @@ WHOLE = Plan(kernel="hvx", rows=13, k_split=1, storage="vtcm")
 
 @st.composite
 def sharing_caches(draw: st.DrawFn) -> Case:
-    """Cases of HVX whose caches take turns: several convs, and nothing handed on from stripe to stripe."""
+    """Cases of HVX whose caches share memory: several convs, and nothing handed on from stripe to stripe."""
     case = draw(cases(dtypes=("uint8", "int8", "int16"), kernels=("hvx",)))
     words = {"buffering": draw(st.sampled_from(("single", "single", "double"))), "halo": "recompute"}
     case = replace(case, plan=replace(case.plan, **words, column_halo="recompute"))

@@ -334,7 +334,7 @@ def test_figures_of_a_run_are_what_run_and_cache_print(tmp_path: Path, capsys: p
     assert f"{fastest}{tight[0].split()[-1]} in {lasts:,} slots." in words
 
     shares = {what: int(part) for part, what in re.findall(r"(\d+)% (?:of the issue slots )?([a-z ]+)", facts["Limit"])}
-    multiplied = {"multiply what the result needs": needed, "multiply for nothing": cache["macs"] - needed}
+    multiplied = {"multiply what the result needs": needed, "wasted multiplies": cache["macs"] - needed}
     known = {what: macs / MULTIPLIED / slots for what, macs in multiplied.items()} | {"are stalls": run["stall_share"]}
     for what, part in known.items():
         assert (

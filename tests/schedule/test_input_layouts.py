@@ -75,7 +75,7 @@ def test_blocks_are_read_right(name: str, plan: str, layout: EdgeLayout) -> None
 
 @pytest.mark.simulator
 def test_rows_that_run_in_lie_in_blocks_of_their_own() -> None:
-    """The stripes that make output read rows 16 to 20, all in one block; those that run in read the blocks above."""
+    """The stripes that make output read rows 16 to 20, all in one block; those of the warm-up read the blocks above."""
     tall = replace(CONV, out_channels=8, kernel=(5, 1), dilation=(3, 1), padding=Padding())
     chain = Chain(
         input=(1, 21, 8, 2), dtype="uint8", input_layout="NHWC8h8w32c", conv=(tall, replace(tall, dilation=(1, 1)))

@@ -1,6 +1,6 @@
 """Stripes of rows that stream where little of the image is left: reads, waits and bytes are as the closed form says.
 
-The chains were drawn by the random sweep. In each, stripes that run in read what others don't, or stripes read on after
+The chains were drawn by the random sweep. In each, warm-up stripes read what others don't, or stripes read on after
 the convs that use it have made all of their rows.
 """
 
@@ -30,7 +30,7 @@ from tests.deep import DEEP, one_in
 PLAN = 'rows = {rows}\norder = "h_outer"\nhalo = "roll"\nfilters = "resident"\nbuffering = "double"\nkernel = "hvx"\n'
 SCALE = 'requantize = {{ multiplier = 1073741824, shift = -9, zero_point = 0, rounding = "up" }}\n'
 CHAINS = {
-    "only stripes that run in read the last rows": (
+    "only warm-up stripes read the last rows": (
         1,
         "input = [1, 22, 63, 7]",
         (7, "kernel = [4, 3]\nstride = [3, 2]\ndilation = [3, 1]\npadding = [4, 1, 5, 1]"),

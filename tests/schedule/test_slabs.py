@@ -101,7 +101,7 @@ def test_a_filter_is_staged_where_a_step_makes_anything_alone() -> None:
 
 @st.composite
 def short_cases(draw: st.DrawFn) -> Case:
-    """Chains over few rows with padding below: stripes that run in may make all slabs of an intermediate."""
+    """Chains over few rows with padding below: warm-up stripes may make all slabs of an intermediate."""
     conv = st.builds(
         Conv2d,
         out_channels=st.just(5),

@@ -57,7 +57,7 @@ def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
     stalls = profile.slots.stall_slots
     found += [
         Share("multiply what the result needs", needed / slots),
-        Share("multiply for nothing", max(done - needed, 0) / slots, " ".join(_wasted(case))),
+        Share("wasted multiplies", max(done - needed, 0) / slots, " ".join(_wasted(case))),
         Share("are stalls", stalls / slots),
         Share("load, start and end sums, and scale", max(convs - done - stalls, 0) / slots),
     ]

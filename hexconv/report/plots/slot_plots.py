@@ -73,7 +73,7 @@ def _words(profile: Profile, end: int) -> str:
         "" if end == marked else f" The first {end:,} are drawn."
     )
     if not profile.transfers:
-        return f"{whole} The kernel copies by itself (buffering = single): copies and convs take turns."
+        return f"{whole} The kernel copies by itself (buffering = single): copies and convs alternate."
     tight = max(_later(profile), key=lambda each: each.bytes_per_slot)
     return (
         f"{whole} Copies run beside the convs, each drawn from its start to the wait for it. "
