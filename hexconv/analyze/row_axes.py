@@ -67,7 +67,7 @@ def number_of(planned: PlannedRows, index: int) -> int:
 
 @lru_cache(MOST_REMEMBERED)
 def _number(_decides: Hashable) -> int:
-    """Number what decides: the same number for the same, while it is remembered."""
+    """Number a key: the same number for the same key, while it is remembered."""
     return next(_UNUSED)
 
 

@@ -73,7 +73,7 @@ Counted = dict[str, Any]
 
 
 def text_of(case: Case) -> str:
-    """Return what decides the packets of a case: its chain and its plan, whatever its name is."""
+    """Return the key of the packets of a case: its chain and its plan, whatever its name is."""
     return case.to_toml()
 
 
