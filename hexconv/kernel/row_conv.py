@@ -448,7 +448,7 @@ def conv_number(chain: Chain, index: int, kernel: Kernel, k_split: int) -> int:
 
 @lru_cache(MOST_ESTIMATES)
 def _number(_decides: Hashable) -> int:
-    """Number what decides: the same number for the same, while it is remembered; none is given again."""
+    """Number a key: the same number for the same key, while it is remembered; none is given again."""
     return next(_UNUSED)
 
 
