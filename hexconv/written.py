@@ -124,15 +124,16 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     is_there = folder.is_dir()
     with _told(folder), _folders(folder if is_there else folder.parent) as place, unfinished(place) as made:
         yield made
-        files = sorted(made.iterdir())
+        files = sorted(file.relative_to(made) for file in made.rglob("*") if file.is_file())
         if files and not is_there:
             made.rename(folder)
             return
         for file in files:
-            if (folder / file.name).exists() and not (folder / file.name).is_file():
-                raise FileExistsError(0, f"{file.name} is there, and no file")
+            if (folder / file).exists() and not (folder / file).is_file():
+                raise FileExistsError(0, f"{file} is there, and no file")
         for file in files:
-            file.replace(folder / file.name)
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (made / file).replace(folder / file)
 
 
 def _is_written_in_place(path: Path) -> bool:
@@ -149,9 +150,14 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def write_folder(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write files into a folder, by their names, and return their paths; errors are those of `whole_folder`."""
+    """Write files into a folder, by their names or paths in it; errors are those of `whole_folder`.
+
+    Returns:
+        their paths.
+    """
     with whole_folder(folder) as made:
         for name, content in contents.items():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
             (made / name).write_bytes(content)
     return [folder / name for name in contents]
 

@@ -255,13 +255,12 @@ def archived(objects: Mapping[str, bytes]) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Tolerance:
+class Tolerance:
     """When an example accepts an element: if |given - wanted| <= absolute + relative * |wanted|."""
 
     absolute: float
     relative: float
     elements: int
-    c_type: str
 
 
 @dataclass(frozen=True)
@@ -447,21 +446,37 @@ def _functions(case: Case, name: str) -> Callable:
     return callable_module(lower_case(case).module, name)
 
 
-def built_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> tuple[Built, dict[str, bytes]]:
-    """Compile one chain as `compiled_chain` does; return what it is, and its files with an example, by their names."""
+@dataclass(frozen=True)
+class BuiltFiles:
+    """A compiled chain with its example.
+
+    Attributes:
+        built: what the chain is, and what it takes.
+        accepted: which outputs of the example count as right.
+        files: the contents of its files, by their names.
+    """
+
+    built: Built
+    accepted: Tolerance
+    files: dict[str, bytes]
+
+
+def built_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> BuiltFiles:
+    """Compile one chain as `compiled_chain` does, and write an example beside it."""
     parts = compiled_chain(case, tensors, name, target, isa)
     built, image, result = parts.built, tensors.image, _expected(case, tensors)
     words = {**vars(built), "macro": name.upper(), "version": version("hexconv")}
-    example = rendered("example.c", {**words, **vars(_tolerance(case, tensors, result))})
-    return built, {
+    accepted = _tolerance(case, tensors, result)
+    files = {
         f"{name}.h": parts.header.encode(),
-        f"{name}_example.c": example.encode(),
+        f"{name}_example.c": rendered("example.c", {**words, **vars(accepted)}).encode(),
         f"{name}.json": json.dumps(asdict(built), indent=2).encode(),
         f"{name}.weights.bin": parts.weights,
         f"{name}.input.bin": packed_image(case.chain, image).tobytes(),
         f"{name}.output.bin": result.tobytes(),
         f"{name}.o": parts.code,
     }
+    return BuiltFiles(built, accepted, files)
 
 
 def chain_texts(built: Built, functions: Callable, memory: Placed, said: Description) -> dict[str, str]:
@@ -489,10 +504,9 @@ def _expected(case: Case, tensors: Tensors) -> Array:
     return output_layout(case.chain).pack(answer, fill=0)
 
 
-def _tolerance(case: Case, tensors: Tensors, result: Array) -> _Tolerance:
+def _tolerance(case: Case, tensors: Tensors, result: Array) -> Tolerance:
     """Integers are exact; floats are as near as `hexconv run` wants them."""
     relative, absolute = tolerance_of(str(result.dtype), case.chain.longest_sum)
     largest = float(np.max(np.abs(result.astype(np.float64)), initial=0.0))
     size = max(largest, magnitude(case.chain, *tensors.logical)) if absolute else 0.0
-    c_type = {"float32": "float", "float16": "uint16_t"}.get(str(result.dtype), f"{result.dtype}_t")
-    return _Tolerance(absolute * size, relative, result.size, c_type)
+    return Tolerance(absolute * size, relative, result.size)

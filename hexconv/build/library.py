@@ -7,10 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hexconv.build.built_chain import Built, archived, built_chain, platform_files
+from hexconv.build.device_project import check_project, of_chain, project_files
 from hexconv.build.rendering import rendered
 from hexconv.run.simulator.toolchain import ZIG_TARGET
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
+from hexconv.spec.choices import Project
 from hexconv.whitelist import Code, apart, identifier
 from hexconv.written import write_folder
 
@@ -32,7 +34,11 @@ def machine_makefile(target: Target, isa: str) -> bytes:
 
 
 def build(
-    cases: Sequence[tuple[Case, Tensors]], folder: Path, target: Target = "hexagon", isa: str = DEFAULT_ISA
+    cases: Sequence[tuple[Case, Tensors]],
+    folder: Path,
+    target: Target = "hexagon",
+    isa: str = DEFAULT_ISA,
+    project: Project | None = None,
 ) -> tuple[Built, ...]:
     """Write a folder with which a C compiler makes programs that compute these chains.
 
@@ -42,12 +48,16 @@ def build(
         folder: the folder to write into; it is made if need be.
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, for Hexagon.
+        project: what to write around the library: a FastRPC project, or nothing.
 
     Raises:
+        InputError: a project for another target than Hexagon.
         NotWritten: the folder can't be written.
         Unsupported: a case can't be lowered, or not be called from C; the message names it.
         ToolMissing: zig isn't installed.
     """
+    if project:
+        check_project(target)
     names = apart(identifier(case.name) for case, _ in cases)
     words = {
         "names": names,
@@ -61,9 +71,12 @@ def build(
     contents[MACHINE] = machine_makefile(target, isa)
     built = []
     for (case, tensors), name in zip(cases, names, strict=True):
-        chain, files = built_chain(case, tensors, name, target, isa)
+        chain = built_chain(case, tensors, name, target, isa)
         built.append(chain)
-        contents |= files
+        contents |= chain.files
     contents[ARCHIVE] = archived({f"{name}.o": contents[f"{name}.o"] for name in names})
+    if project:
+        engine = any(case.settled.kernel == "hmx" for case, _ in cases)
+        contents |= project_files(names[0], list(map(of_chain, built)), isa, engine)
     write_folder(folder, contents)
-    return tuple(built)
+    return tuple(chain.built for chain in built)

@@ -11,12 +11,12 @@ from cyclopts import Parameter
 from hexconv.cli.options import Count, Seed, check_folder, model_of
 from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError
-from hexconv.spec.choices import Objective, Target
+from hexconv.spec.choices import Objective, Project, Target
 
 if TYPE_CHECKING:
     from hexconv.build import Built
     from hexconv.cli.cases import Sources
-    from hexconv.cli.wanted_model import Code, ModelOptions
+    from hexconv.cli.wanted_model import ModelOptions
     from hexconv.network import BuiltNetwork
 
 
@@ -33,6 +33,7 @@ def build_(
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     threads: Count | None = None,
     stubs: Annotated[bool, Parameter(negative=())] = False,
+    project: Project | None = None,
     seed: Seed = 0,
     json: bool = False,
 ) -> int:
@@ -60,6 +61,8 @@ def build_(
             this machine.
         stubs: for a model, leave what hexconv has no operator or no plan for to functions in C, whose signatures are
             written, for you to fill in.
+        project: also write a host program, the DSP's side of it, their interface and how to compile them for a device,
+            into the folder `fastrpc` of the library (fastrpc).
         seed: start the random generator here.
         json: print what was built as JSON.
     """
@@ -70,14 +73,14 @@ def build_(
     check_folder("--output", output)
     sources = Sources(None, weights, image, random)
     code = Code.of(target, isa)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project)
     if model := model_of(cases):
         return _build_model(model, sources, asked, output, json)
     _check_cases(asked)
-    return _build_cases(cases, sources, seed, output, code, json)
+    return _build_cases(cases, sources, asked, output, json)
 
 
-def _build_cases(paths: Sequence[Path], asked: Sources, seed: int, folder: Path, code: Code, json: bool) -> int:
+def _build_cases(paths: Sequence[Path], given_files: Sources, asked: ModelOptions, folder: Path, json: bool) -> int:
     """Build cases, and print what each takes; returns 0, or 2 if a case could not be read."""
     from hexconv.build import build
     from hexconv.cli.answers import print_json
@@ -85,22 +88,25 @@ def _build_cases(paths: Sequence[Path], asked: Sources, seed: int, folder: Path,
     from hexconv.run.given import given
     from hexconv.run.tensors import random_tensors
 
+    code = asked.code
     batch = Batch.of(paths, code.target)
     batch.say_fallbacks()
-    asked.check(len(batch.sources))
+    given_files.check(len(batch.sources))
     sources = []
     with waiting("building"):
         for path, case in batch.sources:
-            tensors = given(case.chain, *asked.files(path))
+            tensors = given(case.chain, *given_files.files(path))
             limited = with_weights(case, tensors.weights)
-            sources.append((limited, tensors.over(random_tensors(limited.chain, seed))))
-        built = build(sources, folder, code.target, code.isa)
+            sources.append((limited, tensors.over(random_tensors(limited.chain, asked.seed))))
+        built = build(sources, folder, code.target, code.isa, asked.project)
     if json:
         print_json(built)
     else:
         for chain in built:
             print(f"{chain.name}.o: {_taken(chain)}")
         print(code.line(folder))
+        if asked.project:
+            print(code.project_line(folder))
     return batch.code(True)
 
 
@@ -162,6 +168,8 @@ def _build_model(model: Path, given: Sources, asked: ModelOptions, folder: Path,
         for line in _lines(built):
             print(line)
         print(asked.code.line(folder))
+        if asked.project:
+            print(asked.code.project_line(folder))
     return 0
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from hexconv.build.device_project import FOLDER
 from hexconv.build.library import DEFAULT_ISA
 from hexconv.cli.cases import limit_bytes
 from hexconv.cli.options import stated_shapes
@@ -14,7 +15,7 @@ from hexconv.network import Wanted
 from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.spec import Target
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective, Project
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ class Code:
         note = f"{self.note}\n" if self.note else ""
         return f"{note}{make} run: compiles and runs the example, which checks its answer"
 
+    def project_line(self, folder: Path) -> str:
+        """Return the command that checks a project here, as far as this machine can."""
+        make = f"make -C {quote(str(folder / FOLDER))} check"
+        if self.missing:
+            return f"{make}: can't run its DSP's side here: {self.missing}"
+        return f"{make}: runs host and DSP of the project here, by a pipe; README.md there says what a device needs"
+
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -76,6 +84,7 @@ class ModelOptions:
         shapes: the sizes of inputs that the model leaves open, as texts.
         seed: the seed of the inputs that are drawn.
         stubs: whether what is missing is left to functions that the caller writes.
+        project: what to write around the library.
     """
 
     code: Code
@@ -85,6 +94,7 @@ class ModelOptions:
     shapes: Sequence[str] = ()
     seed: int = 0
     stubs: bool = False
+    project: Project | None = None
 
     def wanted(self, command: str, inputs: Path | None = None) -> Wanted:
         """Return what a network is wanted for.
@@ -109,4 +119,5 @@ class ModelOptions:
             seed=self.seed,
             threads=self.threads or 1,
             stubs=self.stubs,
+            project=self.project,
         )

@@ -5,20 +5,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hexconv.build.built_chain import archived, c_files, platform_files
+from hexconv.build.device_project import check_project, project_files
 from hexconv.build.library import ARCHIVE, DEFAULT_ISA, MACHINE, machine_makefile
-from hexconv.errors import Unsupported
+from hexconv.errors import InputError, Unsupported
 from hexconv.model import import_model
 from hexconv.model.onnx_file import Shapes
 from hexconv.network.answer import answer
 from hexconv.network.compiled import Compiled, operators_object
 from hexconv.network.planned_model import plan, question_of
 from hexconv.network.program_steps import Program
-from hexconv.network.texts import PACKAGE, WEIGHTS, BuiltNetwork, others_of, ports_of, steps_of, texts_of
+from hexconv.network.texts import (
+    PACKAGE,
+    WEIGHTS,
+    BuiltNetwork,
+    device_program,
+    others_of,
+    ports_of,
+    steps_of,
+    texts_of,
+)
 from hexconv.run.given import drawn_inputs
 from hexconv.run.tensors import Array
 from hexconv.search import Question
 from hexconv.spec import Target, choose_kernels
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective, Project
 from hexconv.whitelist import identifier
 from hexconv.written import write_folder
 
@@ -40,6 +50,7 @@ class Wanted:
         seed: the seed of the inputs that are drawn.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
         stubs: whether what hexconv has no operator or no plan for is left to functions that the caller writes.
+        project: what to write around the library: a FastRPC project, or nothing.
     """
 
     vtcm_bytes: int
@@ -51,6 +62,7 @@ class Wanted:
     seed: int = 0
     threads: int = 1
     stubs: bool = False
+    project: Project | None = None
 
     @property
     def question(self) -> Question:
@@ -87,7 +99,12 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
         Unsupported: there is no operator for a node, or a chain can't be lowered; either is named.
         ToolMissing: zig is not installed.
     """
+    if wanted.project:
+        check_project(wanted.target)
     program = read_network(path, wanted)
+    if wanted.project and program.others:
+        what = "--project with --stubs: no one knows the outputs that a host program could check"
+        raise InputError.because(what, "leave out one of the two")
     tensors = tensors_of(path, program, wanted)
     return write_compiled(path, compiled_network(path, program, wanted), tensors, folder, wanted)
 
@@ -133,6 +150,9 @@ def write_compiled(
     contents[ARCHIVE] = archived(objects)
     contents[WEIGHTS] = compiled.weights.content
     known = [port for port in built.ports if port.tensor in tensors]
+    if wanted.project:
+        engine = any(choice.used == "hmx" for choices in built.kernels.values() for choice in choices)
+        contents |= project_files(built.name, [device_program(built, compiled)], wanted.isa, engine)
     contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in known}
     write_folder(folder, contents)
     return built

@@ -210,6 +210,7 @@ def _read(program: Program, chains: Sequence[Parts]) -> Iterator[tuple[str, byte
 _OPERATOR_FLAGS = (
     *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize"),
     *("-fno-stack-protector", "-fno-sanitize=all", "-ffreestanding", "-g0"),
+    "-fPIC",  # a device loads shared libraries alone
 )
 
 

@@ -8,6 +8,7 @@ from math import inf, prod
 
 import numpy as np
 
+from hexconv.build.device_project import DevicePort, DeviceProgram
 from hexconv.build.library import NEVER_RUN, SHARED
 from hexconv.build.rendering import rendered
 from hexconv.network.compiled import Compiled
@@ -419,3 +420,22 @@ def _tolerance(program: Program) -> float:
     """
     floats = [call.case.chain for call in program.calls if not call.case.chain.is_integer]
     return max((sum(tolerance_of(chain.dtype, chain.longest_sum)) for chain in floats), default=0.0)
+
+
+def device_program(built: BuiltNetwork, compiled: Compiled) -> DeviceProgram:
+    """Return a network as the program of a FastRPC project."""
+    share = _tolerance(compiled.program)
+    ports = tuple(
+        DevicePort(
+            name=port.name,
+            file=f"network.{port.name}.bin",
+            dtype=port.dtype,
+            is_input=port.way == "input",
+            elements=port.elements,
+            bytes=port.bytes,
+            of_largest=share,
+        )
+        for port in built.ports
+    )
+    sizes = (built.weights_bytes, built.vtcm_bytes, built.threads)
+    return DeviceProgram(built.name, "network.h", WEIGHTS, *sizes, ports, True, SOURCES)

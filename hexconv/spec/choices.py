@@ -4,6 +4,8 @@ from typing import Literal
 
 Kernel = Literal["plain", "hvx", "hmx"]
 Target = Literal["llvm", "hexagon"]
+Project = Literal["fastrpc"]
+"""What `build` writes around a library: a host program and the DSP's side of it."""
 Nest = Literal["blocks", "rows"]
 """The loops of a chain: over slabs of 8 rows, as in the documents, or over rows."""
 

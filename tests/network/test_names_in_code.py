@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from hexconv.build import build
 from hexconv.lower import lower_case
 from hexconv.network import Wanted
-from hexconv.network.built_network import compiled_network, read_network, write_compiled
+from hexconv.network.built_network import compiled_network, network_name, read_network, write_compiled
 from hexconv.network.compiled import Compiled
 from hexconv.network.program_steps import Program
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan
-from hexconv.whitelist import identifier
 from tests.build.c_tokens import Renaming, tokens_of_c, words_of_make
 from tests.build.test_build import ZIG
 from tests.draws import LOWERED
 from tests.network.models import all_operators, saved
 
-WANTED = Wanted(1 << 20, "llvm")
+WANTED = Wanted(1 << 20, "llvm", project="fastrpc")
+"""Texts alone are looked at: a project stands around a library of this machine, which `build` refuses."""
+MAKES = ("Makefile", "CMakeLists.txt")
 CODE = " int intruder; "
 BREAKS = ("\n", "\r", "\u2028", "\x85", "\\\n", "??/\n", "\x00", "\u202e", "\x0b", "\ud800")
 ENDS = r"""*/ *é/ **// *\/ *"/ *?/ /**/ // " ' ` $ #"""
@@ -99,9 +100,12 @@ def written_network(*names: str) -> dict[str, str]:
 
 def texts(folder: Path) -> dict[str, str]:
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    assert all(file.parent == folder and file.name.isascii() and len(file.name) < 120 for file in files)
-    assert len({file.name.lower() for file in files}) == len(files)
-    return {file.name: file.read_bytes().decode() for file in files if not file.name.endswith((".bin", ".o", ".a"))}
+    places = [file.relative_to(folder) for file in files]
+    assert {place.parent for place in places} <= {Path(), Path("fastrpc"), Path("fastrpc/standin")}
+    assert all(place.name.isascii() and len(place.name) < 120 for place in places)
+    assert len({str(place).lower() for place in places}) == len(files)
+    kept = [place for place in places if place.suffix not in (".bin", ".o", ".a")]
+    return {str(place): (folder / place).read_bytes().decode() for place in kept}
 
 
 def alike(clean: dict[str, str], other: dict[str, str], renamed: dict[str, str]) -> None:
@@ -111,11 +115,11 @@ def alike(clean: dict[str, str], other: dict[str, str], renamed: dict[str, str])
         found = other[renamed.get(name, name)]
         if found == text:
             continue
-        if name.endswith((".c", ".h")):
+        if name.endswith((".c", ".h", ".idl")):
             in_c.serves(tokens_of_c(text), tokens_of_c(found))
-        elif name in ("Makefile", "CMakeLists.txt"):
+        elif Path(name).name in MAKES:
             in_make.serves(words_of_make(text), words_of_make(found))
-        elif name == "README.md":
+        elif Path(name).name == "README.md":
             assert found.isascii()
             assert found.count("\n") == text.count("\n")
             assert [found.count(sign) for sign in "<>`*|[]"] == [text.count(sign) for sign in "<>`*|[]"]
@@ -126,11 +130,15 @@ def alike(clean: dict[str, str], other: dict[str, str], renamed: dict[str, str])
 @LOWERED
 def test_a_network_of_hostile_names_has_the_tokens_of_a_clean_one(names: list[str]) -> None:
     clean = written_network("pristine")
-    words = {word for name in ("Makefile", "CMakeLists.txt") for word in words_of_make(clean.get(name, ""))}
-    assume(
-        identifier(Path(f"{names[0]}.onnx").stem) not in words - {"pristine"}
-    )  # project(C C) is right, and no renaming of project(pristine C)
-    alike(clean, written_network(*names), {})
+    words = {word for name in clean if Path(name).name in MAKES for word in words_of_make(clean[name])}
+    name = network_name(Path(f"{names[0]}.onnx"))
+    assume(name not in words - {"pristine"})  # project(C C) is right, and no renaming of project(pristine C)
+    alike(clean, written_network(*names), of_projects(clean, "pristine", name))
+
+
+def of_projects(clean: dict[str, str], one: str, other: str) -> dict[str, str]:
+    """What the files of a project are called in another one."""
+    return {file: file.replace(f"/{one}_device", f"/{other}_device") for file in clean if file.startswith("fastrpc")}
 
 
 CASE = Case("clean", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4),)), Plan(kernel="plain"), (("cache", 3),))
@@ -140,7 +148,7 @@ def written_chains(names: Sequence[str]) -> dict[str, str]:
     """The texts of a library with a chain for each name; its cases also have documented caches of these names."""
     cases = [replace(CASE, name=name, documented=((name, 3),)) for name in names]
     with TemporaryDirectory() as folder:
-        build([(case, random_tensors(case.chain)) for case in cases], Path(folder), "llvm")
+        build([(case, random_tensors(case.chain)) for case in cases], Path(folder), "hexagon", project="fastrpc")
         return texts(Path(folder))
 
 
@@ -154,16 +162,21 @@ def test_chains_of_hostile_names_have_the_tokens_of_clean_ones(names: list[str])
     assert len(chains) == len(names)
     pairs = [(one, other) for one, other in zip(clean, chains, strict=True)]
     ends = (".h", "_example.c", ".json")
-    alike(wanted, found, {f"{one}{end}": f"{other}{end}" for one, other in pairs for end in ends})
+    renamed = {f"{one}{end}": f"{other}{end}" for one, other in pairs for end in ends}
+    alike(wanted, found, renamed | of_projects(wanted, *pairs[0]))
 
 
 def test_a_compiler_reads_the_emitted_code_as_the_tests_do(tmp_path: Path) -> None:
     """With trigraphs, and every warning an error: names that end comments, and names that differ in case alone."""
     names = ["a*é/ #error intruder", "A", "a", "**//??/\n#error", "int", "\\"]
     for file, text in written_network(*names).items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_bytes(text.encode())
-    for source in ("network.c", "network_example.c"):
+    project = sorted(file.relative_to(tmp_path) for file in (tmp_path / "fastrpc").glob("**/*_device_*.c"))
+    assert len(project) == 4
+    for source in ("network.c", "network_example.c", *project):
         flags = ["-std=c11", "-trigraphs", "-Wall", "-Wextra", "-Werror", "-c", "-o", str(tmp_path / "made.o")]
+        flags += [f"-I{tmp_path / place}" for place in (".", "fastrpc", "fastrpc/standin")]
         command = [*ZIG.split(), *flags, str(tmp_path / source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -17,7 +17,12 @@ enum {
     TWO_DIMENSIONS = 1 << 24
 };
 
-static const uint32_t DONE = 1u << 31;
+#if defined(HEXCONV_DMA_MODEL) || (defined(__HEXAGON_ARCH__) && __HEXAGON_ARCH__ >= 68)
+#define HAS_DMA 1
+#else
+#define HAS_DMA 0
+#endif
+#define DONE (1u << 31)
 
 /* A descriptor, as the user DMA engine reads it. In a copy of one dimension the last four words do not count. */
 struct descriptor {
@@ -44,9 +49,11 @@ struct engine {
 };
 
 struct hexconv_qurt {
-    unsigned int resource;
-    unsigned char *vtcm;
+    unsigned int resource; /* of the resource manager; 0 without VTCM */
+    int engine;
+    unsigned char *vtcm, *instead; /* VTCM, or the ordinary memory that was allocated instead */
     size_t vtcm_bytes, vtcm_used;
+    struct hexconv_vtcm_found found;
     void *scratches[MOST_SCRATCHES];
     int scratch_count;
     struct descriptor *descriptors;
@@ -60,7 +67,7 @@ struct hexconv_qurt {
 static void *vtcm(void *user, size_t bytes) {
     struct hexconv_qurt *const state = user;
     const size_t whole = (bytes + HEXCONV_ALIGNMENT_BYTES - 1) / HEXCONV_ALIGNMENT_BYTES * HEXCONV_ALIGNMENT_BYTES;
-    if (whole > state->vtcm_bytes - state->vtcm_used) return NULL;
+    if (state->vtcm == NULL || whole > state->vtcm_bytes - state->vtcm_used) return NULL;
     state->vtcm_used += whole;
     return state->vtcm + state->vtcm_used - whole;
 }
@@ -73,6 +80,29 @@ static void *scratch(void *user, size_t bytes) {
     return memory;
 }
 
+#ifdef HEXCONV_DMA_MODEL /* a model of the engine takes the place of its instructions */
+void hexconv_dma_start(void *first);
+void hexconv_dma_link(void *last, void *next);
+void hexconv_dma_poll(void);
+#elif HAS_DMA
+static void hexconv_dma_start(void *first) { __asm__ volatile("dmstart(%0)" : : "r"(first) : "memory"); }
+static void hexconv_dma_link(void *last, void *next) { __asm__ volatile("dmlink(%0, %1)" : : "r"(last), "r"(next) : "memory"); }
+static void hexconv_dma_poll(void) {
+    uint32_t ignored;
+    __asm__ volatile("%0 = dmpoll" : "=r"(ignored) : : "memory");
+}
+#endif
+
+/* Threads that are gone leave their places to others. */
+static void keep_own_engine(struct hexconv_qurt *state) {
+    const qurt_thread_t thread = qurt_thread_get_id();
+    int kept = 0;
+    for (int i = 0; i < state->engine_count; i++)
+        if (state->engines[i].thread == thread) state->engines[kept++] = state->engines[i];
+    state->engine_count = kept;
+}
+
+#if HAS_DMA
 /* The list of this thread's engine, or NULL if more threads copy than there are engines. */
 static struct engine *own_engine(struct hexconv_qurt *state) {
     const qurt_thread_t thread = qurt_thread_get_id();
@@ -88,20 +118,8 @@ static struct engine *own_engine(struct hexconv_qurt *state) {
     return found;
 }
 
-/* Threads that are gone leave their places to others. */
-static void keep_own_engine(struct hexconv_qurt *state) {
-    const qurt_thread_t thread = qurt_thread_get_id();
-    int kept = 0;
-    for (int i = 0; i < state->engine_count; i++)
-        if (state->engines[i].thread == thread) state->engines[kept++] = state->engines[i];
-    state->engine_count = kept;
-}
-
 static void wait_for(struct descriptor *copy) {
-    while ((copy->status & DONE) == 0) {
-        uint32_t ignored;
-        __asm__ volatile("%0 = dmpoll" : "=r"(ignored) : : "memory");
-    }
+    while ((copy->status & DONE) == 0) hexconv_dma_poll();
 }
 
 static void pop(struct queue *queue) { wait_for(&queue->descriptors[queue->first++ % IN_FLIGHT]); }
@@ -113,9 +131,9 @@ static void start(struct engine *engine, struct queue *queue, uint32_t group, st
     *copy = made;
     queue->groups[queue->end++ % IN_FLIGHT] = group;
     if (engine->last == NULL) { /* else the engine goes on to the new copy, or starts again with it */
-        __asm__ volatile("dmstart(%0)" : : "r"(copy) : "memory");
+        hexconv_dma_start(copy);
     } else {
-        __asm__ volatile("dmlink(%0, %1)" : : "r"(engine->last), "r"(copy) : "memory");
+        hexconv_dma_link(engine->last, copy);
     }
     engine->last = copy;
 }
@@ -162,6 +180,10 @@ static int copy_wait(void *user, int thread, int number, uint32_t group) {
     while (queue->first != queue->end && queue->groups[queue->first % IN_FLIGHT] <= group) pop(queue);
     return 0;
 }
+#else /* v67 and older have no engine: a chain copies at once */
+#define copy_start NULL
+#define copy_wait NULL
+#endif
 
 struct turn {
     void (*task)(void *argument, int index);
@@ -212,37 +234,103 @@ static int in_parallel(void *user, void (*task)(void *argument, int index), void
     return failed;
 }
 
-static int acquire(struct hexconv_qurt *state, size_t bytes) {
-    compute_res_attr_t wanted;
-    if (bytes == 0) return 0;
-    if (HAP_compute_res_attr_init(&wanted) != 0) return 1;
-    if (HAP_compute_res_attr_set_vtcm_param(&wanted, (unsigned int)bytes, 1) != 0) return 1;
-    state->resource = HAP_compute_res_acquire(&wanted, ACQUIRE_MICROSECONDS);
-    if (state->resource == 0) return 1;
-    state->vtcm = HAP_compute_res_attr_get_vtcm_ptr(&wanted);
-    state->vtcm_bytes = bytes;
-    return state->vtcm == NULL;
+/* The manager may ask for VTCM at any time. A call ends first, and gives it back then in any case. */
+static int release_asked(unsigned int resource, void *user) {
+    struct hexconv_qurt *const state = user;
+    state->found.release_requests++;
+    return resource == state->resource ? 0 : -1;
 }
 
-struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, struct hexconv_platform *platform) {
+/* Ask the manager for VTCM in its cached mode, in which it lies at one address, and may be used between acquire_cached and
+ * release_cached. Returns where caches lie then. */
+static enum hexconv_vtcm acquire(struct hexconv_qurt *state) {
+    struct hexconv_vtcm_found *const found = &state->found;
+    const unsigned int bytes = found->planned_bytes;
+    compute_res_attr_t wanted;
+    void *given = NULL;
+    unsigned int given_bytes = 0;
+    if (bytes == 0) return HEXCONV_VTCM_UNUSED;
+    if (HAP_compute_res_query_VTCM(0, &found->total_bytes, NULL, &found->free_bytes, NULL) != 0) found->total_bytes = found->free_bytes = 0;
+    if (found->total_bytes != 0 && found->total_bytes < bytes) return HEXCONV_VTCM_SMALLER;
+    if (HAP_compute_res_attr_init(&wanted) != 0 || HAP_compute_res_attr_set_vtcm_param_v2(&wanted, bytes, 0, bytes) != 0 ||
+        HAP_compute_res_attr_set_cache_mode(&wanted, 1) != 0 ||
+        HAP_compute_res_attr_set_release_callback(&wanted, release_asked, state) != 0 ||
+        (state->engine && HAP_compute_res_attr_set_hmx_param(&wanted, 1) != 0))
+        return HEXCONV_VTCM_REFUSED;
+    state->resource = HAP_compute_res_acquire(&wanted, ACQUIRE_MICROSECONDS);
+    if (state->resource == 0) return HEXCONV_VTCM_REFUSED;
+    const int failed = HAP_compute_res_attr_get_vtcm_ptr_v2(&wanted, &given, &given_bytes);
+    if (failed == 0 && given != NULL && given_bytes >= bytes) {
+        state->vtcm = given;
+        return HEXCONV_VTCM_HELD;
+    }
+    HAP_compute_res_release(state->resource);
+    state->resource = 0;
+    return failed == 0 && given_bytes < bytes ? HEXCONV_VTCM_SMALLER : HEXCONV_VTCM_REFUSED;
+}
+
+struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, int engine, struct hexconv_platform *platform) {
     struct hexconv_qurt *const state = calloc(1, sizeof *state);
     if (state == NULL) return NULL;
     qurt_mutex_init(&state->lock);
     state->descriptors = memalign(sizeof(struct descriptor), sizeof(struct descriptor) * HEXCONV_THREADS * HEXCONV_QUEUES * IN_FLIGHT);
     state->stacks = memalign(HEXCONV_ALIGNMENT_BYTES, (size_t)MOST_THREADS * STACK_BYTES);
-    if (state->descriptors == NULL || state->stacks == NULL || acquire(state, vtcm_bytes) != 0) {
+    if (state->descriptors == NULL || state->stacks == NULL) {
         hexconv_qurt_close(state);
         return NULL;
     }
     for (int i = 0; i < HEXCONV_THREADS * HEXCONV_QUEUES; i++)
         state->queues[i / HEXCONV_QUEUES][i % HEXCONV_QUEUES].descriptors = state->descriptors + i * IN_FLIGHT;
+    state->engine = engine;
+    state->vtcm_bytes = vtcm_bytes;
+    state->found.planned_bytes = (unsigned int)vtcm_bytes;
+    state->found.where = acquire(state);
     *platform = (struct hexconv_platform){state, vtcm, scratch, copy_start, copy_wait, in_parallel};
     return state;
 }
 
+static void release(struct hexconv_qurt *state) {
+    if (state->resource != 0) HAP_compute_res_release(state->resource);
+    state->resource = 0;
+    state->vtcm = NULL;
+}
+
+int hexconv_qurt_begin(struct hexconv_qurt *state) {
+    state->engine_count = 0; /* no thread of another call is left */
+    if (state->resource != 0 && HAP_compute_res_acquire_cached(state->resource, ACQUIRE_MICROSECONDS) != 0) {
+        state->found.where = HEXCONV_VTCM_TAKEN;
+        return HEXCONV_NO_VTCM;
+    }
+    if (qurt_hvx_lock(QURT_HVX_MODE_128B) == QURT_EOK) {
+        if (!state->engine || HAP_compute_res_hmx_lock(state->resource) == 0) return HEXCONV_OK;
+        qurt_hvx_unlock();
+    }
+    if (state->resource != 0) HAP_compute_res_release_cached(state->resource);
+    return HEXCONV_THREAD_FAILED;
+}
+
+void hexconv_qurt_end(struct hexconv_qurt *state) {
+    if (state->engine) HAP_compute_res_hmx_unlock(state->resource);
+    qurt_hvx_unlock();
+    if (state->resource != 0) HAP_compute_res_release_cached(state->resource);
+}
+
+int hexconv_qurt_leave_vtcm(struct hexconv_qurt *state) {
+    release(state);
+    for (; state->scratch_count > 0; state->scratch_count--) free(state->scratches[state->scratch_count - 1]);
+    if (state->engine) return HEXCONV_NO_VTCM;
+    if (state->instead == NULL) state->instead = memalign(HEXCONV_ALIGNMENT_BYTES, state->vtcm_bytes);
+    state->vtcm = state->instead;
+    state->vtcm_used = 0;
+    return state->vtcm != NULL ? HEXCONV_OK : HEXCONV_NO_SCRATCH;
+}
+
+const struct hexconv_vtcm_found *hexconv_qurt_found(const struct hexconv_qurt *state) { return &state->found; }
+
 void hexconv_qurt_close(struct hexconv_qurt *state) {
     for (int i = 0; i < state->scratch_count; i++) free(state->scratches[i]);
-    if (state->resource != 0) HAP_compute_res_release(state->resource);
+    release(state);
+    free(state->instead);
     free(state->descriptors);
     free(state->stacks);
     qurt_mutex_destroy(&state->lock);

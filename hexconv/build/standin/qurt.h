@@ -1,11 +1,13 @@
-/* Of QuRT's header, what hexconv_qurt.c calls, as its user guide documents it: enough to compile, nothing to run. */
-#pragma once
+/* A stand-in: what of QuRT a platform calls, as its user guide documents it. */
+#ifndef QURT_H
+#define QURT_H
 typedef unsigned int qurt_thread_t;
 typedef struct {
-    int whatever;
+    void *stack;
+    unsigned int stack_bytes;
 } qurt_thread_attr_t;
 typedef struct {
-    int whatever;
+    unsigned long long whatever[8];
 } qurt_mutex_t;
 typedef enum { QURT_HVX_MODE_64B = 0, QURT_HVX_MODE_128B = 1 } qurt_hvx_mode_t;
 enum { QURT_EOK = 0, QURT_EINVALID = 4 };
@@ -25,3 +27,4 @@ void qurt_mutex_lock(qurt_mutex_t *lock);
 void qurt_mutex_unlock(qurt_mutex_t *lock);
 int qurt_hvx_lock(qurt_hvx_mode_t lock_mode);
 int qurt_hvx_unlock(void);
+#endif
