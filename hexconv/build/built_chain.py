@@ -2,7 +2,7 @@
 
 digest, 32 bytes | zeros up to 128 | argument | zeros up to a multiple of 128 | argument | ...
 
-The digest is taken of everything that the layout depends on: the case, and the names, shapes and dtypes of the
+The digest is taken of everything that the layout depends on: the case, and the names, dtypes and sizes of the
 arguments. A chain refuses weights with another digest.
 """
 
@@ -32,7 +32,7 @@ from hexconv.lower.host_code import host_target
 from hexconv.run.check import tolerance_of
 from hexconv.run.simulator.made_files import cached, content_key, provenance
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
-from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image, random_tensors
+from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
 from hexconv.spec import Case, Target
 from hexconv.whitelist import Code
 from hexconv.written import scratch
@@ -70,8 +70,8 @@ def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
         arguments: filters in the kernel's layout, then biases or what its channels have instead, by name and in the
             kernel's order.
     """
-    shapes = [f"{name} {array.dtype} {array.shape}" for name, array in arguments.items()]
-    digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode(errors="backslashreplace")).digest()
+    sizes = [f"{name} {array.dtype} {array.size}" for name, array in arguments.items()]
+    digest = hashlib.sha256("\n".join([case.to_toml(), *sizes]).encode(errors="backslashreplace")).digest()
     return Weights.of(digest, ((name, array.tobytes()) for name, array in arguments.items()))
 
 
@@ -112,10 +112,14 @@ class Placed:
     digest: bytes
 
 
+_PASSED = ("input", "output")
+"""The arguments that a caller passes to each call."""
+
+
 def placed(functions: Callable, weights: Weights) -> Placed:
     """Place the caches one after the other, each at a whole vector (`Memory.bytes` is a multiple of a vector)."""
     pointers = [
-        Pointer(name, 0) if name in ("input", "output") else Pointer("weights", weights.offsets_bytes[name])
+        Pointer(name, 0) if name in _PASSED else Pointer("weights", weights.offsets_bytes[name])
         for name in functions.arguments
     ]
     used = {"vtcm": 0, "scratch": 0}
@@ -419,7 +423,8 @@ def _compiled_code(asked: ToCompile) -> ChainCode:
     if fit := misfit(case):
         raise Unsupported(str(fit))
     functions = _functions(case, name)
-    weights = laid_out(case, _arguments(case, random_tensors(case.chain), functions.arguments))
+    sizes = zip(functions.arguments, functions.sizes, strict=True)
+    weights = laid_out(case, {name: np.zeros(size, dtype) for name, (dtype, size) in sizes if name not in _PASSED})
     memory = placed(functions, weights)
     chain = case.chain
     built = Built(

@@ -20,7 +20,7 @@ from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.vectors import NAMES, looked_up
 
 Array = NDArray[Any]
-DOUBLES_EXACT_BELOW = 1 << 53
+DOUBLES_EXACT_BELOW, SINGLES_EXACT_BELOW = 1 << 53, 1 << 24
 NO_VECTORS: Mapping[str, Array] = MappingProxyType({})
 
 
@@ -62,25 +62,34 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
     pad = conv.padding
     padded = np.pad(image.astype(exact) - zero_point, ((0, 0), (pad.top, pad.bottom), (pad.left, pad.right), (0, 0)))
     taps = filter.astype(exact) - conv.filter_zero_point
-    if exact is np.int64 and _sums_as_doubles(padded, taps):
-        padded, taps = padded.astype(np.float64), taps.astype(np.float64)
+    if exact is np.int64 and prod(taps.shape[1:]) * _largest_product(padded, taps) < DOUBLES_EXACT_BELOW:
+        is_single = taps.shape[1] * _largest_product(padded, taps) < SINGLES_EXACT_BELOW
+        padded, taps = (values.astype(np.float32 if is_single else np.float64) for values in (padded, taps))
     rows, columns = (
         (size - reach) // stride + 1
         for size, reach, stride in zip(padded.shape[1:3], conv.reach, conv.stride, strict=True)
     )
-    total = np.zeros((image.shape[0], rows, columns, conv.out_channels), taps.dtype)
-    for group in range(conv.groups):
-        outputs = _part(conv.out_channels, conv.groups, group)
-        seen = padded[..., _part(image.shape[3], conv.groups, group)]
-        for rh, rw in np.ndindex(conv.kernel):
-            total[..., outputs] += _seen_by_tap(conv, seen, rh, rw, rows, columns) @ taps[outputs, :, rh, rw].T
+    wide = np.int64 if taps.dtype == np.int64 else np.float64
+    total = np.zeros((image.shape[0], rows, columns, conv.out_channels), wide)
+    for rh, rw in np.ndindex(conv.kernel):
+        seen = _seen_by_tap(conv, padded, rh, rw, rows, columns)
+        if taps.shape[1] == 1:  # each output sees one channel
+            total += np.repeat(seen, conv.out_channels // conv.groups, axis=3) * taps[:, 0, rh, rw]
+            continue
+        for group in range(conv.groups):
+            outputs = _part(conv.out_channels, conv.groups, group)
+            inputs = _part(image.shape[3], conv.groups, group)
+            total[..., outputs] += seen[..., inputs] @ taps[outputs, :, rh, rw].T
     return total.astype(exact, copy=False)
 
 
-def _sums_as_doubles(padded: Array, taps: Array) -> bool:
-    """Whether a double holds every full and partial sum of products exactly, so that BLAS may sum in doubles."""
-    largest = [max(int(-values.min(initial=0)), int(values.max(initial=0))) for values in (padded, taps)]
-    return prod(taps.shape[1:]) * prod(largest) < DOUBLES_EXACT_BELOW
+def _largest_product(padded: Array, taps: Array) -> int:
+    """The largest absolute value that a product may have.
+
+    BLAS sums in doubles if they hold every full and partial sum exactly; it sums the channels that one tap sees in
+    floats if those hold that.
+    """
+    return prod(max(int(-values.min(initial=0)), int(values.max(initial=0))) for values in (padded, taps))
 
 
 def _part(channels: int, groups: int, group: int) -> slice:

@@ -15,16 +15,18 @@ A parallel loop becomes a function of its index. Each call of it gets caches of 
 a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
 behind an offset that hangs on an index, and would load byte by byte.
 
-Functions for Hexagon are compiled in three ways, and the one whose innermost loops take fewest packets is taken. Their
-caches are parameters, so that LLVM begins with other live ranges than where a kernel allocates its caches itself. Which
-registers it then gives to a loop is a matter of luck, and with it how many of the loop's instructions share a packet.
+Functions for Hexagon whose loops take more packets than their instructions need are compiled in three ways, and the one
+whose innermost loops take fewest packets is taken. Their caches are parameters, so that LLVM begins with other live
+ranges than where a kernel allocates its caches itself. Which registers it then gives to a loop is a matter of luck, and
+with it how many of the loop's instructions share a packet.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import tvm
 import tvm_ffi
@@ -34,10 +36,12 @@ from tvm.target import Target
 
 from hexconv.errors import Unsupported
 from hexconv.lower import queues
+from hexconv.lower.assembly import instruction
 from hexconv.lower.buffers import is_register
+from hexconv.lower.fewer_stalls import least_packets
 from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas, with_long_loops
 from hexconv.lower.host_code import host_target
-from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possible
+from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possible, with_target
 from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.shared_caches import without_views
 from hexconv.lower.stages import without_compaction
@@ -112,6 +116,7 @@ class Callable:
         module: `NAME_kernel` and `NAME_task0`, ...
         name: the text with which their names begin.
         arguments: names of the chain's arguments, in the order of the parameters.
+        sizes: the dtype and the number of elements of each argument.
         memories: the caches, in the order of the parameters behind them.
         tasks: the number of iterations of each parallel loop.
         copies: whether the functions ask for asynchronous copies.
@@ -121,6 +126,7 @@ class Callable:
     module: tvm.IRModule
     name: str
     arguments: tuple[str, ...]
+    sizes: tuple[tuple[str, int], ...]
     memories: tuple[Memory, ...]
     tasks: tuple[int, ...]
     copies: bool
@@ -152,6 +158,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         module=tvm.IRModule({name: with_long_loops(function, main) for name, function in functions.items()}),
         name=name,
         arguments=tuple(buffer.name for buffer in main.params),
+        sizes=tuple((str(buffer.dtype), prod(map(int, buffer.shape))) for buffer in main.params),
         memories=tuple(caches.memories),
         tasks=tuple(task.extent for task in tasks),
         copies=any(str(call.args[0].value) in (ROWS, FUNCTIONS[queues.COPY]) for call in _calls_of_engine(main.body)),
@@ -292,18 +299,36 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, if the target is Hexagon.
     """
-    if target == "hexagon":
-        ways = [hexagon_target(isa, functions.module, more) for more in WAYS]
-        libraries = [_library(functions, target, machine) for machine in ways]
-        texts = [library.inspect_source("asm") for library in libraries]
-        best = min(range(len(ways)), key=lambda way: _packets(texts[way]))
-        return object_file(libraries[best], texts[best], isa, ways[best])[0]
-    return as_it_is(_library(functions, target, host_target()))
+    if target != "hexagon":
+        return as_it_is(_library(functions, target, host_target()))
+    ways = [hexagon_target(isa, functions.module, more) for more in WAYS]
+    libraries = [_library(functions, target, ways[0])]
+    texts = [libraries[0].inspect_source("asm")]
+    packets = [_packets(texts[0])]
+    if packets[0] > NEAR * needed_in_loops(texts[0]):
+        libraries += [with_target(libraries[0], way) for way in ways[1:]]
+        texts += [library.inspect_source("asm") for library in libraries[1:]]
+        packets += map(_packets, texts[1:])
+    best = packets.index(min(packets))
+    return object_file(libraries[best], texts[best], isa, ways[best])[0]
+
+
+NEAR = 1.1
+"""Other ways are tried where loops take more packets than this many times what their instructions need at least."""
 
 
 def _packets(text: str) -> int:
     """Count the packets in loops of assembly as it will be assembled: removing stalls adds none."""
     return packets_in_loops(possible(text) if has_vectors(text) else text)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """An innermost hardware loop: its trips, and the packets and instructions of one trip."""
+
+    trips: int
+    packets: int
+    instructions: tuple[str, ...]
 
 
 def packets_in_loops(text: str) -> int:
@@ -315,16 +340,34 @@ def packets_in_loops(text: str) -> int:
     >>> packets_in_loops("\n".join(["loop0(.LBB0_1,r7)", "}", *loop])) == 2 * UNKNOWN_TRIPS
     True
     """
+    return sum(loop.trips * loop.packets for loop in _innermost(text))
+
+
+def needed_in_loops(text: str) -> int:
+    r"""Count the packets that the instructions in these loops need at least, in whatever order they stand.
+
+    >>> words = ["{", *["r0 = add(r0,#1)"] * 2, "}", "{", *["v0 = vmem(r0++#1)"] * 3, "} :endloop0"]
+    >>> needed_in_loops("\n".join(["loop0(.LBB0_1,#9)", "}", ".LBB0_1:", *words]))
+    18
+    """
+    return sum(loop.trips * least_packets(map(instruction, loop.instructions)) for loop in _innermost(text))
+
+
+def _innermost(text: str) -> Iterator[_Loop]:
+    """Yield the innermost hardware loops of assembly, whose trips may be a guess."""
     trips = {begin: int(count) if count.isdigit() else UNKNOWN_TRIPS for begin, count in _LOOP.findall(text)}
-    now, packets, found = 0, 0, 0
+    now, packets, instructions = 0, 0, list[str]()
     for line in text.splitlines():
         label = line.partition(":")[0]
         if label in trips:
-            now, packets = trips[label], 0
+            now, packets, instructions = trips[label], 0, []
         elif _END.match(line):
             packets += 1
-            found += now * packets if ":endloop0" in line else 0
-    return found
+            if ":endloop0" in line:
+                yield _Loop(now, packets, tuple(instructions))
+                now = 0
+        elif now and (bare := line.strip()) not in ("", "{") and not bare.startswith((".", "//")):
+            instructions.append(line)
 
 
 _LOOP, _END = re.compile(r"loop0\(#*([.\w$]+),\s*#*(\w+)\)"), re.compile(r"\s*}")

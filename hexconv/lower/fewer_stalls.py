@@ -44,12 +44,14 @@ from hexconv.lower.assembly import (
 )
 from hexconv.lower.stalls import stall, waits
 
-WORDS, UNITS, MEMORY = 4, 4, 2
+WORDS, UNITS, MEMORY, MULTIPLIERS = 4, 4, 2, 2
 
 _PAIR = re.compile(r"\bv\d+:\d+")
 _VECTOR_BY_VECTOR = re.compile(r"\(v\d+\.\w+, ?v\d+\.\w+\)")
 """Operands of a product of two vectors of bytes, which takes both multipliers before v69."""
 _ALONE = ("vmemu", "vgather", "vscatter", "vhist", "vwhist", "vextract", "barrier", "isync", "syncht", "trap", "call")
+_WIDE = ("vmpy", "vdmpy", "vmpa", "vtmpy", "vdsad")
+_PRODUCTS = (*_WIDE, "vrmpy")
 _ON_MEMORY = ("dc", "l2", "alloc", "dealloc")
 
 
@@ -61,6 +63,21 @@ def has_room(line: Line) -> bool:
     words = sum(1 + ("##" in text) for text in texts)
     accesses = sum("mem" in text or text.startswith(_ON_MEMORY) for text in texts)
     return words < WORDS and accesses < MEMORY and sum(map(_units, line.packet)) < UNITS
+
+
+def least_packets(found: Iterable[Instruction]) -> int:
+    """Return how many packets instructions take at least, by the words, accesses, stores and units of a packet."""
+    texts = list(found)
+    accesses = [each for each in texts if "mem" in each.text]
+    products = sum(_units(each) for each in texts if each.operation.startswith(_PRODUCTS))
+    takes = (
+        (len(texts), WORDS),
+        (len(accesses), MEMORY),
+        (sum(each.stores for each in accesses if "vmem" in each.text), 1),
+        (sum(map(_units, texts)), UNITS),
+        (products, MULTIPLIERS),
+    )
+    return max(-(-count // most) for count, most in takes)
 
 
 def _is_alone(each: Instruction) -> bool:
@@ -75,7 +92,7 @@ def _units(each: Instruction) -> int:
     """
     if not any(register in ALL for register in each.reads | each.writes):
         return 0
-    is_wide = each.operation.startswith(("vmpy", "vdmpy", "vmpa", "vtmpy", "vdsad"))
+    is_wide = each.operation.startswith(_WIDE)
     is_wide |= each.operation.startswith("vlut") and bool(each.accumulates)
     is_wide |= each.operation.startswith("vrmpy") and _VECTOR_BY_VECTOR.search(each.text) is not None
     return 2 if is_wide or _PAIR.search(each.text) else 1

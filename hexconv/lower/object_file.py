@@ -38,9 +38,25 @@ def assembled(text: str, target: Target) -> bytes:
         RunFailed: no process can be started.
     """
     lines = [f'module asm "{_quoted(line)}"' for line in text.splitlines()]
-    flags = ["!llvm.module.flags = !{!0}", f'!0 = !{{i32 4, !"tvm_target", !"{_quoted(str(target))}"}}']
+    flags = ["!llvm.module.flags = !{!0}", f"!0 = !{{i32 4, {_said(target)}}}"]
     triple = f'target triple = "{target.attrs["mtriple"]}"'
     return compiled_apart("\n".join([triple, *lines, *flags]) + "\n")
+
+
+def _said(target: Target) -> str:
+    """Return what a module in LLVM's language says of its target."""
+    return f'!"tvm_target", !"{_quoted(str(target))}"'
+
+
+_SAID = re.compile(r'!"tvm_target", !"[^"]*"')
+
+
+def with_target(library: tvm.runtime.Module, target: Target) -> tvm.runtime.Module:
+    """Return a module that LLVM has optimised already, for a target with other options of code generation."""
+    with scratch() as folder:
+        module = folder / "kernel.ll"
+        module.write_text(_SAID.sub(lambda _: _said(target), library.inspect_source("ll")))
+        return tvm.runtime.load_module(str(module))
 
 
 def compiled_apart(text: str) -> bytes:
@@ -147,6 +163,7 @@ def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target
         raise _impossible(str(refused)) from refused
 
 
+@lru_cache(maxsize=4)
 def possible(text: str) -> str:
     """Return assembly whose instructions all exist, and that every simulator runs right.
 
