@@ -169,9 +169,11 @@ def _whole(words: str, network: str) -> str:
 
 
 def _of_engine(row: Row) -> str:
-    """A case of the matrix engine: its packets by kind, and those that are left to a thread."""
+    """A case of the matrix engine: its packets by kind, how far it is from exact, and the packets of a thread."""
     did = (row["engine_multiplies"], row["engine_taps"], f"{float(row['useful_share']):.1%}", row["engine_stores"])
-    return _row(f"`{row['case']}`", *did, *(row[name] for name in LEFT_BY_ENGINE))
+    exact = row["requantisation"] == "exact"
+    apart = "" if exact else f"{float(row['from_exact']):.1%}, {row['most_from_exact']} at most"
+    return _row(f"`{row['case']}`{'' if exact else ', fast'}", *did, apart, *(row[name] for name in LEFT_BY_ENGINE))
 
 
 def _wild(row: Row) -> str:

@@ -65,7 +65,7 @@ from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
-from hexconv.kernel.engine import TABLES_WORDS, EnginePackets, row_packets
+from hexconv.kernel.engine import TABLES_WORDS, EnginePackets, is_converted, row_packets
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
@@ -190,7 +190,7 @@ class BlockAxes:
             number, (blocks, *block) = index + 1, packed_filter(chain, index)
             shape: tuple[Any, ...] = (np.where(resident, blocks, self.staged(index)), *block)
             found.append(PredictedCache(filter_cache(number), "filter", number, self.filter_dtype, shape))
-            if has_accumulator(chain, index):
+            if self.has_accumulator(index):
                 known = (accumulator(number), "accumulator", number)
                 found.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
             role = "output" if index == self.convs[-1] else "intermediate"
@@ -207,6 +207,11 @@ class BlockAxes:
     def is_of_engine(self) -> bool:
         """Whether the matrix engine multiplies."""
         return self.plans.sample.kernel == "hmx"
+
+    def has_accumulator(self, index: int) -> bool:
+        """Whether the sums of conv `index` have a cache: those that the matrix engine converts never leave it."""
+        stays = self.is_of_engine and is_converted(self.chain.conv[index])
+        return has_accumulator(self.chain, index) and not stays
 
     @property
     def scratch(self) -> tuple[PredictedCache, ...]:
@@ -312,7 +317,7 @@ def _touched(axes: BlockAxes) -> Iterator[tuple[str, Integers]]:
         elements = axes.slabs_made[index + 1] * (tensor.column_blocks * tensor.channel_blocks * prod(BLOCK))
         yield source_cache(index + 1), products * DTYPE_BYTES[chain.dtype]
         yield filter_cache(index + 1), products * DTYPE_BYTES[chain.dtype_of_filters]
-        if has_accumulator(chain, index):
+        if axes.has_accumulator(index):
             yield target, elements * DTYPE_BYTES[chain.output_dtype(index)]
         else:
             yield target, (2 * products + elements) * DTYPE_BYTES[chain.sum_dtype(index)]
@@ -333,9 +338,7 @@ def engine_packets(axes: BlockAxes, number: int = 0) -> EnginePackets:
     for index in axes.convs:
         rows = int(np.broadcast_to(axes.tiles_made[index + 1], axes.plans.shape)[at])
         source, target = axes.extents[index], axes.extents[index + 1]
-        own = row_packets(
-            axes.chain.conv[index].kernel, source.channel_blocks, source.column_blocks, target.column_blocks
-        )
+        own = row_packets(axes.chain.conv[index], source.channel_blocks, source.column_blocks, target.column_blocks)
         total = total + own.times(rows)
     return total
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.analyze.block_grid import BlockAxes, blocks_doubled
-from hexconv.analyze.caches import has_accumulator
 from hexconv.analyze.plan_axes import way_of
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 
@@ -100,7 +99,7 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
             int(stripes.step_slabs[index, h]),
             axes.extents[index + 1].column_blocks,
         )
-        tiles, sums = bool(axes.tiles(index)[0, 0, k] > 1), has_accumulator(axes.chain, index)
+        tiles, sums = bool(axes.tiles(index)[0, 0, k] > 1), axes.has_accumulator(index)
         convs.append(ConvLoops(bool(stripes.row_steps[index, h] > 1), tiles, max(blocks) > 1, sums))
     return NestLoops(
         images=axes.extents[-1].batch > 1,

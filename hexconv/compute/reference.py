@@ -5,23 +5,17 @@ Floats are summed in float64 and rounded to the chain's dtype wherever a tensor 
 
 from collections.abc import Mapping, Sequence
 from math import inf, prod
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hexconv.compute.requantised import NO_VECTORS, Array, requantized
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
 from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.curves import activated
-from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.names import numbered
-from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.vectors import NAMES, looked_up
 
-Array = NDArray[Any]
 DOUBLES_EXACT_BELOW, SINGLES_EXACT_BELOW = 1 << 53, 1 << 24
-NO_VECTORS: Mapping[str, Array] = MappingProxyType({})
 
 
 def reference(
@@ -96,50 +90,6 @@ def _part(channels: int, groups: int, group: int) -> slice:
     """The channels of one group."""
     size = channels // groups
     return slice(group * size, (group + 1) * size)
-
-
-def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str, Array] = NO_VECTORS) -> Array:
-    """Scale and round int64 sums as `Requantize` says, then add the zero point and saturate.
-
-    Args:
-        sums: int64, channels last.
-        by: the requantisation.
-        dtype: the dtype of the result.
-        by_channel: `multiplier` and `shift`, [K] each, where the requantisation has one per channel.
-    """
-    multiplier, shift = (
-        np.asarray(by_channel.get(what, getattr(by, what)), np.int64) for what in ("multiplier", "shift")
-    )
-    sums = sums if by.saturates_at is None else np.clip(sums, -by.saturates_at, by.saturates_at)
-    if by.fraction_bits is not None:
-        rounded = _half_to_even(_half_up(sums * multiplier, FRACTION_BITS - by.lift), by.fraction_bits)
-    elif by.rounding == "even":
-        rounded = _half_to_even(sums * multiplier, FRACTION_BITS - shift)
-    else:
-        rounded = _twice_rounded(sums, multiplier, shift, by.rounding == "away")
-    return np.clip(rounded + by.zero_point, *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
-
-
-def _half_up(product: Array, bits: int) -> Array:
-    """`product / 2**bits` rounded to the nearest integer, ties up."""
-    return (product + (1 << (bits - 1))) >> bits
-
-
-def _half_to_even(product: Array, bits: Array | int) -> Array:
-    """`product / 2**bits` rounded to the nearest integer, ties to even: the floor, or one more."""
-    below = product >> bits
-    rest, half = product - (below << bits), np.left_shift(np.int64(1), bits - 1)
-    return below + ((rest > half) | ((rest == half) & (below % 2 == 1)))
-
-
-def _twice_rounded(sums: Array, multiplier: Array, shift: Array, ties_away: bool) -> Array:
-    """TFLite's `MultiplyByQuantizedMultiplier`."""
-    wide = np.clip(sums * (np.int64(1) << np.maximum(shift, 0)), -(2**31), 2**31 - 1)
-    high = (wide * multiplier + (1 << 30)) >> FRACTION_BITS
-    bits = np.maximum(-shift, 0)
-    half = (np.int64(1) << bits) >> 1
-    nudge = half - ((high < 0) & (bits > 0)) if ties_away else half
-    return (high + nudge) >> bits
 
 
 def _seen_by_tap(conv: Conv2d, padded: Array, rh: int, rw: int, rows: int, columns: int) -> Array:

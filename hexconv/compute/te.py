@@ -8,7 +8,9 @@ import tvm
 from tvm import te, tirx
 
 from hexconv.compute.activation_code import activation
+from hexconv.compute.requantised import LARGEST_SCALE, SCALE_BITS, VALUE_BITS, VALUE_SHIFT, converts
 from hexconv.compute.stored import Index, Position, Stored
+from hexconv.errors import Unsupported
 from hexconv.kernel import NestLayouts, documented_layouts, has_bytes_apart, has_runs, input_layout
 from hexconv.kernel.form import without_groups
 from hexconv.kernel.layouts import Diagonal
@@ -247,6 +249,8 @@ def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.
     )
     wide = value.astype("int64")
     wide = wide if by.saturates_at is None else _clamped(wide, -by.saturates_at, by.saturates_at)
+    if by.engine == "fast":
+        return _converted(wide, by, dtype)
     rounded = (
         _to_even(wide * multiplier, by, FRACTION_BITS - shift)
         if by.rounding == "even"
@@ -255,6 +259,28 @@ def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.
     moved = rounded + tirx.const(by.zero_point, "int64")
     shown = _hidden(moved) if by.clamp or _is_little(by) else moved
     return _clamped(shown, *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
+
+
+def _converted(wide: tirx.Expr, by: Requantize, dtype: str) -> tirx.Expr:
+    """Convert a sum to a code as the matrix engine does (numpy's twin is `requantised.converted`).
+
+    Raises:
+        Unsupported: each channel has a multiplier of its own, and this code has no tables.
+    """
+    if by.vectors:
+        raise Unsupported(
+            'plain has the convert of requantize.engine = "fast" for one multiplier, not for one a channel; '
+            'plan kernel = "hmx" for hexagon, or say engine = "exact"'
+        )
+    found = converts(by, dtype)
+    numbers = (found.added, found.exponent, found.scale, found.offset)
+    added, exponent, scale, offset = (tirx.const(int(each.item()), "int64") for each in numbers)
+    most = 1 << VALUE_BITS
+    value = ((wide + added) << exponent) >> tirx.const(VALUE_SHIFT, "int64")
+    # What has more bits than a value saturates at either end.
+    sixteenths = ((scale * 2 * _clamped(value, -most, most - 1)) >> tirx.const(SCALE_BITS, "int64")) + offset
+    code = (_clamped(sixteenths, 0, LARGEST_SCALE) >> tirx.const(4, "int64")) + INTEGER_RANGE[dtype][0]
+    return _clamped(_hidden(code), *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
 
 
 def _is_little(by: Requantize) -> bool:

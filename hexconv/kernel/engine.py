@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.kernel.layouts import NestLayouts, Packing
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.narrowing import MADE_UNSIGNED
@@ -24,6 +24,8 @@ EXPONENTS = (24, 16, 8, 0)
 """The exponents of the stores that write bytes 0 to 3 of a sum."""
 TABLES_WORDS = len(EXPONENTS) * TABLE_WORDS
 """The words of the bias tables of a block of 32 output channels."""
+RECTIFIED = 2
+"""The shape of a convert that makes negative sums 0."""
 WHOLE_SCALE = 2048
 """The scale that takes a byte as it is."""
 
@@ -60,20 +62,31 @@ class EnginePackets:
         return self.taps * TAP_MACS
 
 
-def row_packets(kernel: tuple[int, int], channel_blocks: int, source_tiles: int, target_tiles: int) -> EnginePackets:
+def row_packets(conv: Conv2d, channel_blocks: int, source_tiles: int, target_tiles: int) -> EnginePackets:
     """Count the packets of a row of tiles of one block of output channels.
 
     Args:
-        kernel: the rows and columns of the kernel.
+        conv: the conv.
         channel_blocks: the blocks of input channels.
         source_tiles: the croutons of a row that is read.
         target_tiles: the croutons of a row that is made.
     """
-    rows, columns = kernel
+    rows, columns = conv.kernel
     croutons = min(source_tiles, target_tiles + 1) if columns > 1 else target_tiles
     halves = target_tiles + (croutons - 1 if columns > 1 else 0)
-    multiplies, stores = croutons * channel_blocks, halves * len(EXPONENTS)
-    return EnginePackets(multiplies, multiplies * rows * columns, stores, stores, 1)
+    multiplies, stores = croutons * channel_blocks, halves * (1 if is_converted(conv) else len(EXPONENTS))
+    loads = 1 if is_converted(conv) else stores
+    return EnginePackets(multiplies, multiplies * rows * columns, stores, loads, 1)
+
+
+def is_converted(conv: Conv2d) -> bool:
+    """Whether the engine's own convert makes the results of a conv, not HVX."""
+    return conv.requantize is not None and conv.requantize.engine == "fast"
+
+
+def tables_words(conv: Conv2d) -> int:
+    """Return the words of the bias tables that a conv has for a block of 32 output channels."""
+    return TABLE_WORDS if is_converted(conv) else TABLES_WORDS
 
 
 LINE_BYTES = 1 << 18
@@ -122,13 +135,27 @@ def clear_of_lines(rooms: Sequence[Any]) -> Any:
     return ends.reshape(np.shape(rooms[-1]))
 
 
-def table_word(exponent: int, scale: int) -> int:
-    """Return the low word of a channel in a bias table that adds no offset to results, and has no shape.
+def table_word(exponent: Any, scale: Any, offset: Any = 0, shape: int = 0) -> Any:
+    """Return the low word of a channel in a bias table; numbers, or arrays of channels.
 
-    >>> hex(table_word(24, 2048)), hex(table_word(0, 2047))
-    ('0x6000', '0x800103ff')
+    Args:
+        exponent: a power of two, 0 to 31.
+        scale: 12 bits.
+        offset: what is added to results, in sixteenths, 12 bits.
+        shape: 0, or 2 for what is no less than 0 before the offset.
+
+    >>> hex(table_word(24, 2048)), hex(table_word(0, 2047)), hex(table_word(0, 2048, 0xABC, 2))
+    ('0x6000', '0x800103ff', '0x55e40000')
     """
-    return (scale & 1) << 31 | (0 if scale >> 11 & 1 else 1) << 16 | exponent << 10 | (scale >> 1 & 1023)
+    of_scale = (scale & 1) << 31 | (1 - (scale >> 11 & 1)) << 16 | scale >> 1 & 1023
+    return (
+        of_scale
+        | (offset >> 4 & 255) << 23
+        | (offset >> 3 & 1) << 22
+        | (offset & 7) << 19
+        | shape << 17
+        | exponent << 10
+    )
 
 
 def engine_packing(chain: Chain) -> Packing:
@@ -149,6 +176,20 @@ def bias_tables(offsets: Array) -> Array:
         offsets: what every channel adds to its sums, int32, whole blocks of 32 channels.
     """
     added = offsets.reshape(-1, 1, CHANNEL_BLOCK).repeat(len(EXPONENTS), axis=1)
-    low = np.array([table_word(exponent, WHOLE_SCALE) for exponent in EXPONENTS], np.uint32).view(np.int32)
-    words = np.broadcast_to(low[None, :, None], added.shape)
-    return np.concatenate([words, added], axis=2).astype(np.int32).ravel()
+    low = np.array([table_word(exponent, WHOLE_SCALE) for exponent in EXPONENTS], np.int64)
+    return _tables(np.broadcast_to(low[None, :, None], added.shape), added)
+
+
+def convert_tables(words: Array, added: Array) -> Array:
+    """Return the tables of all blocks of channels by which sums become results: one of each.
+
+    Args:
+        words: the low word of every channel, whole blocks of 32 channels.
+        added: what every channel adds to its sums.
+    """
+    return _tables(words.reshape(-1, CHANNEL_BLOCK), added.reshape(-1, CHANNEL_BLOCK))
+
+
+def _tables(low: Array, high: Array) -> Array:
+    """Lay tables out: 32 low words, then 32 high ones."""
+    return np.concatenate([low, high], axis=-1).astype(np.int64).astype(np.uint32).view(np.int32).ravel()

@@ -10,17 +10,33 @@ the tile before it, a store of what is complete, the packets of the crouton to t
         store the columns of the sums from `last` on as output columns 0 .. 7 - last
         multiply(crouton wo + 1); store the columns before `last` as output columns 8 - last .. 7
         for 16 x 4 pixels: bytes of sums -> sums -> results
+
+With `requantize.engine = "fast"` a store writes results themselves, by one bias table of the engine's converts.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 
+from hexconv.compute.requantised import converts
 from hexconv.kernel import NestLayouts
-from hexconv.kernel.engine import CROUTON_BYTES, EXPONENTS, TABLE_WORDS, TABLES_WORDS, TAP_BYTES, bias_tables
+from hexconv.kernel.engine import (
+    CROUTON_BYTES,
+    EXPONENTS,
+    RECTIFIED,
+    TABLE_WORDS,
+    TABLES_WORDS,
+    TAP_BYTES,
+    bias_tables,
+    convert_tables,
+    is_converted,
+    table_word,
+    tables_words,
+)
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
 from hexconv.lower.conv_step import with_constants
@@ -53,22 +69,24 @@ class EngineSums:
         source: the first crouton of the row of tiles that it reads.
         below: the crouton below that.
         weights: the first weight of its 32 channels.
-        sums: where its sums begin.
+        sums: where its sums begin; None where they stay in the engine, which converts them.
         tile: its number in the row of tiles.
         block: its block of 32 output channels.
         tiles: how many croutons a row of the source has.
         channel_blocks: its blocks of 32 input channels.
+        target: where its results begin, where the engine makes them; else None.
     """
 
     number: int
     source: TensorLoad
     below: TensorLoad
     weights: TensorLoad
-    sums: TensorLoad
+    sums: TensorLoad | None
     tile: tirx.Expr
     block: tirx.Expr
     tiles: int
     channel_blocks: int
+    target: TensorLoad | None
 
 
 @dataclass(frozen=True)
@@ -77,13 +95,13 @@ class EngineResults:
 
     Attributes:
         number: the number of the conv, from 1.
-        sums: where its sums begin, in four planes.
+        sums: where its sums begin, in four planes; None where the results are there already.
         target: where its results begin.
         block: its block of 32 output channels.
     """
 
     number: int
-    sums: TensorLoad
+    sums: TensorLoad | None
     target: TensorLoad
     block: tirx.Expr
 
@@ -107,9 +125,9 @@ class EngineConv:
     @classmethod
     def of(cls, conv: RowConv, converts: tirx.Buffer) -> "EngineConv":
         """Declare the arguments of a conv."""
-        words, name = conv.out_blocks * TABLES_WORDS, numbered(CONVERTS, conv.number)
+        words, name = conv.out_blocks * tables_words(conv.spec), numbered(CONVERTS, conv.number)
         tables = tirx.decl_buffer((words,), "int32", name, data_alignment=instructions.BYTES)
-        return cls(conv, tables, scales_of(conv, "global"), converts)
+        return cls(conv, tables, None if is_converted(conv.spec) else scales_of(conv, "global"), converts)
 
     @property
     def constants(self) -> list[tirx.Buffer]:
@@ -136,48 +154,60 @@ class EngineConv:
         def begin(to: Block) -> None:
             _call(to, "clear")
             self._stage_tables(to, at.block)
+            if at.sums is None:
+                self._load_table(to, 0)
             multiply(to, ZERO)
 
         def finish(to: Block) -> None:
             multiply(to, at.tile + 1)
-            self._store(to, at, COLUMN_BLOCK - last_column, is_after=True, retains=True)
+            self._store(to, at, COLUMN_BLOCK - last_column, "_after", retains=True)
 
         block.when(at.tile == 0, begin)
         if last_column:
-            self._store(block, at, COLUMN_BLOCK - last_column, is_after=False, retains=False)
+            self._store(block, at, COLUMN_BLOCK - last_column, "_before", retains=False)
             block.when(at.tile + 1 < at.tiles, finish)
         else:
             block.when(at.tile > 0, lambda to: multiply(to, at.tile))
-            self._store(block, at, 0, is_after=True, retains=False)
+            self._store(block, at, 0, "_after", retains=False)
         return block.statement()
 
     def _stage_tables(self, block: Block, number: tirx.Expr) -> None:
         """Copy the tables of a block of channels to VTCM."""
+        size = tables_words(self.conv.spec)
 
         def vector(at: Block, place: tirx.Expr) -> None:
-            words = tirx.Ramp(number * TABLES_WORDS + place * instructions.WORDS, 1, instructions.WORDS)
+            words = tirx.Ramp(number * size + place * instructions.WORDS, 1, instructions.WORDS)
             to = tirx.Ramp(place * instructions.WORDS, 1, instructions.WORDS)
             at.store(self.converts, to, instructions.moved(tirx.BufferLoad(self.tables, [words])))
 
-        block.loop("vector", TABLES_WORDS // instructions.WORDS, vector)
+        block.loop("vector", size // instructions.WORDS, vector)
 
-    def _store(self, block: Block, at: EngineSums, split: int, is_after: bool, retains: bool) -> None:
-        """Store all bytes of the sums on one side of a column; the last store drops the sums, or retains them too."""
+    def _load_table(self, block: Block, place: int) -> None:
+        _call(block, "bias", tirx.address_of(tirx.BufferLoad(self.converts, [int32(place * TABLE_WORDS)])))
+
+    def _store(self, block: Block, at: EngineSums, split: int, side: str, retains: bool) -> None:
+        """Store results, or all bytes of the sums, on one side of a column; the last store drops the sums, or not."""
+        column, kept = int32(split << COLUMN_BIT), "_retain" if retains else ""
+        if at.target is not None:
+            _call(block, f"store{side}{kept}_sat", _pointer(at.target, at.target.indices[0]), column)
+        if at.sums is None:
+            return
         for place in range(len(EXPONENTS)):
-            _call(block, "bias", tirx.address_of(tirx.BufferLoad(self.converts, [int32(place * TABLE_WORDS)])))
+            self._load_table(block, place)
             plane = _pointer(at.sums, at.sums.indices[0] + place * PLANE_WORDS)
-            stays = retains or place + 1 < len(EXPONENTS)
-            _call(block, "store", plane, int32(split << COLUMN_BIT), int32(is_after), int32(stays))
+            _call(block, f"store{side}{kept if place + 1 == len(EXPONENTS) else '_retain'}", plane, column)
 
     def emit_results(self, at: EngineResults) -> tirx.Stmt:
         """Emit HVX code that puts the bytes of sums together, narrows them, and stores four pixels at a time."""
-        block, how = Block(), self.conv.narrowing
+        block, how, sums = Block(), self.conv.narrowing, at.sums
+        if sums is None:
+            return self._emit_clamp(at)
         assert how
         lanes = [self.scales.lanes(block, at.block * CHANNEL_BLOCK)] * VECTOR_BLOCKS if self.scales else []
 
         def four_pixels(inner: Block, number: tirx.Expr) -> None:
-            words = [at.sums.indices[0] + place * PLANE_WORDS + number * instructions.WORDS for place in range(4)]
-            bytes_ = [tirx.BufferLoad(at.sums.source, [tirx.Ramp(word, 1, instructions.WORDS)]) for word in words]
+            words = [sums.indices[0] + place * PLANE_WORDS + number * instructions.WORDS for place in range(4)]
+            bytes_ = [tirx.BufferLoad(sums.source, [tirx.Ramp(word, 1, instructions.WORDS)]) for word in words]
             bytes_ = [inner.bind("plane", load, instructions.VECTOR) for load in bytes_]
             narrowed = instructions.clamped_bytes(narrow(inner, _whole(inner, bytes_), how, lanes), *self.conv.codes)
             place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
@@ -185,6 +215,36 @@ class EngineConv:
 
         block.loop("pixels", BLOCK_PIXELS // VECTOR_BLOCKS, four_pixels)
         return block.statement()
+
+    def _emit_clamp(self, at: EngineResults) -> tirx.Stmt:
+        """Hold results between two codes where the convert doesn't."""
+        block, codes = Block(), _codes_behind(self.conv)
+
+        def vector(inner: Block, number: tirx.Expr) -> None:
+            place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
+            load = tirx.reinterpret(instructions.VECTOR, tirx.BufferLoad(at.target.source, [place]))
+            found = inner.bind("codes", load, instructions.VECTOR)
+            inner.store(at.target.source, place, instructions.stored(instructions.clamped_bytes(found, *codes)))
+
+        if codes == BYTES:
+            return tirx.Evaluate(ZERO)
+        block.loop("vector", CROUTON_BYTES // instructions.BYTES, vector)
+        return block.statement()
+
+
+BYTES = (0, 255)
+
+
+def _codes_behind(conv: RowConv) -> tuple[int, int]:
+    """The codes between which HVX holds what a convert makes: the convert itself can hold it above the zero point."""
+    least, most = conv.codes
+    return (0 if _is_rectified(conv) else least), most
+
+
+def _is_rectified(conv: RowConv) -> bool:
+    """Whether codes begin with the zero point, as behind a relu."""
+    assert conv.spec.requantize
+    return conv.codes[0] == conv.spec.requantize.zero_point > 0
 
 
 def _whole(block: Block, planes: Sequence[tirx.Expr]) -> list[tirx.Expr]:
@@ -225,7 +285,9 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, touched))
     body = tvm_ffi.structural_map(body, (tirx.Evaluate, emitted))
     body = tirx.SeqStmt([tirx.AllocBuffer(converts), *steps_of(body)])
-    return tirx.PrimFunc(with_constants(main, [conv.constants for conv in made.values()]), body, attrs=main.attrs)
+    arguments = with_constants(main, [conv.constants for conv in made.values()])
+    # Not a schedule any more, in which TVM would cut caches to what code other than the packets' reads and writes.
+    return tirx.PrimFunc(arguments, body, attrs=main.attrs).without_attr("s_tir")
 
 
 def engine_constants(
@@ -233,9 +295,22 @@ def engine_constants(
 ) -> dict[str, Array]:
     """Lay out the constants of conv `index` (from 0) of a chain, from what it is given, by argument."""
     conv = row_conv(chain, index, layouts, plan, "hmx")
+    if is_converted(conv.spec):
+        return {numbered(CONVERTS, conv.number): _convert_tables(conv, given)}
     names = [numbered(what, conv.number) for what in OF_CHANNELS if what != "bias"]
     whole = {name: in_whole_blocks(given[name]) for name in names if name in given}
     return {numbered(CONVERTS, conv.number): bias_tables(offsets(conv, given)), **scales(conv, {**given, **whole})}
+
+
+def _convert_tables(conv: RowConv, given: Mapping[str, Array]) -> Array:
+    """Lay out the tables by which the engine makes results of sums, for all channels of a conv."""
+    how, number = conv.spec.requantize, conv.number
+    assert how
+    by = converts(how, conv.chain.dtype, {what: given[numbered(what, number)] for what in how.vectors})
+    low = table_word(by.exponent, by.scale, by.offset, RECTIFIED if _is_rectified(conv) else 0)
+    words, added = np.zeros((2, conv.out_blocks * CHANNEL_BLOCK), np.int64)
+    words[: conv.spec.out_channels], added[: conv.spec.out_channels] = low, by.added
+    return convert_tables(words, added + offsets(conv, given) - conv.offset)  # which is that of HVX's narrowing
 
 
 def engine_convs(chain: Chain, layouts: NestLayouts, plan: Plan) -> tuple[RowConv, ...]:

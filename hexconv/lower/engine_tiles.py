@@ -44,7 +44,7 @@ def mark_tiles(nest: Lowering) -> Lowering:
         if isinstance(statement, tirx.SeqStmt):
             parts = {part.name: step for step in statement.seq if (part := _part(step)) and part.does is Does.CONV}
             found = [read_part(name).conv for name in parts if name.endswith("compute")]
-            tiles = [_tile(number, parts) for number in found]
+            tiles = [_tile(number, number in nest.converted, parts) for number in found]
             return as_one(
                 [made for step in statement.seq for made in _replaced(step, tiles, tile) or [visit(step, tile)]]
             )
@@ -53,7 +53,13 @@ def mark_tiles(nest: Lowering) -> Lowering:
             return tirx.IfThenElse(statement.condition, visit(statement.then_case, tile), other)
         return statement
 
-    return nest.to(nest.main.with_body(visit(nest.main.body, ZERO)))
+    def allocated(memory: tirx.AllocBuffer) -> tirx.Stmt:
+        held = held_by(memory.buffer)
+        stays = held.role == "accumulator" and held.number in nest.converted
+        return tirx.Evaluate(ZERO) if stays else memory
+
+    body = tvm_ffi.structural_map(visit(nest.main.body, ZERO), (tirx.AllocBuffer, allocated))
+    return nest.to(nest.main.with_body(body))
 
 
 def _part(statement: tirx.Stmt) -> Part | None:
@@ -71,19 +77,23 @@ class Tile:
 
     Attributes:
         number: the number of the conv.
+        is_converted: whether the engine makes its results, so that its sums have no cache.
         init, compute, epilogue: the statements.
     """
 
     number: int
+    is_converted: bool
     init: tirx.Stmt
     compute: tirx.Stmt
     epilogue: tirx.Stmt
 
 
-def _tile(number: int, parts: Mapping[str, tirx.Stmt]) -> Tile:
+def _tile(number: int, is_converted: bool, parts: Mapping[str, tirx.Stmt]) -> Tile:
     """Find the statements of a tile by their parts; where it has no loops around, its epilogue has the conv's name."""
     init, compute, epilogue = (convolution(number, block).name for block in ("init", "compute", "epilogue"))
-    return Tile(number, parts[init], parts[compute], parts.get(epilogue) or parts[convolution(number).name])
+    return Tile(
+        number, is_converted, parts[init], parts[compute], parts.get(epilogue) or parts[convolution(number).name]
+    )
 
 
 def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: tirx.Expr) -> list[tirx.Stmt] | None:
@@ -92,11 +102,12 @@ def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: tirx.Expr) -> list[t
         if step.same_as(each.init):
             return [tirx.Evaluate(ZERO)]
         if step.same_as(each.compute):
-            results, bounds = _results(each.number, each.epilogue)
+            results, bounds = _results(each)
             sums = _sums(each.number, each.compute, results, tile)
-            return [_touched(sums.sums), bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
+            touched = [_touched(load) for load in (sums.sums, sums.target) if load is not None]
+            return [*touched, bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
         if step.same_as(each.epilogue):
-            results, bounds = _results(each.number, each.epilogue)
+            results, bounds = _results(each)
             marked = bounds.where_some(marks.written(RESULTS, results))
             return [_touched(results.target), marked, *bounds.where_not_all(each.epilogue)]
     return None
@@ -165,23 +176,28 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
         block=results.block,
         tiles=tiles,
         channel_blocks=channel_blocks,
+        target=results.target if results.sums is None else None,
     )
 
 
-def _results(number: int, epilogue: tirx.Stmt) -> tuple[EngineResults, Bounds]:
+def _results(of: Tile) -> tuple[EngineResults, Bounds]:
     """Read the loops that requantise: what begins where, and which elements are outputs."""
-    loops = [(loop.loop_var, int(loop.extent)) for loop in all_of(epilogue, tirx.For)]
+    loops = [(loop.loop_var, int(loop.extent)) for loop in all_of(of.epilogue, tirx.For)]
     begin = {variable: ZERO for variable, _ in loops}
     end = {variable: int32(size - 1) for variable, size in loops}
-    store, conditions = _value(epilogue)
+    store, conditions = _value(of.epilogue)
     simplify = Analyzer().simplify
     loads = all_of(store.value, TensorLoad)
     bias = next(load for load in loads if held_by(load.source).role == "bias")
     sums = next(load for load in loads if held_by(load.source).role == "accumulator")
+
+    def first(source: tirx.Var, indices: Sequence[tirx.Expr]) -> TensorLoad:
+        return tirx.BufferLoad(source, [simplify(with_values(index, begin)) for index in indices])
+
     results = EngineResults(
-        number=number,
-        sums=tirx.BufferLoad(sums.source, [simplify(with_values(index, begin)) for index in sums.indices]),
-        target=tirx.BufferLoad(store.buffer, [simplify(with_values(index, begin)) for index in store.indices]),
+        number=of.number,
+        sums=None if of.is_converted else first(sums.source, sums.indices),
+        target=first(store.buffer, store.indices),
         block=simplify(tirx.floordiv(with_values(bias.indices[0], begin), int32(CHANNEL_BLOCK))),
     )
     bounds = [bound for each in conditions for bound in conjuncts(each)]

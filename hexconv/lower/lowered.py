@@ -1,6 +1,6 @@
 """What lowering returns: the module in several shapes, its caches, its allocations; and a nest between two stages."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -96,6 +96,7 @@ class Lowering:
         scheduled: what its schedule says beside the module: rings, warm-up stripes, whether copies overlap.
         rows: what kernels of rows need to know; None in a nest of blocks.
         kept: the names of the caches that keep columns for later strips.
+        converted: the numbers of the convs whose results the matrix engine makes, so that their sums have no cache.
         starts: the slab of its tensor at which each ring begins to count, by its name, once it is compacted.
         shaped: the module before buffers become flat.
         targets: the cache that each store writes, in program order, once buffers are flat.
@@ -107,6 +108,7 @@ class Lowering:
     scheduled: Scheduled
     rows: RowNest | None = None
     kept: Sequence[str] = ()
+    converted: Collection[int] = ()
     starts: Mapping[str, int] = field(default_factory=dict)
     shaped: tvm.IRModule | None = None
     targets: Sequence[str] = ()

@@ -15,6 +15,7 @@ from tvm import tirx
 from hexconv.compute import chain_module
 from hexconv.compute.computable import check_supported
 from hexconv.kernel import input_layout, layouts_of, output_layout
+from hexconv.kernel.engine import is_converted
 from hexconv.kernel.kept_columns import rows_left_out
 from hexconv.kernel.layouts import RowUnit
 from hexconv.kernel.row_conv import RowConv
@@ -35,6 +36,8 @@ from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, nest_of, tensor_extents
+from hexconv.spec.chain import with_exact
+from hexconv.spec.names import accumulator
 from hexconv.spec.strips import Strips, in_strips, strips_of
 from hexconv.spec.vectors import CONVERTS
 from hexconv.tir.trees import as_one, buffers_in, with_values
@@ -255,8 +258,10 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
 
     The plain loops that these replace say what is copied, computed and cached, as for the plain kernel.
     """
-    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled))
+    converted = [conv.number for conv in convs if is_converted(conv.spec)]
+    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled, converted=converted))
     plain, marked = _flat(nest), through(ENGINE_STAGES, nest)
+    without = {accumulator(number) for number in converted}
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
     module, merged = tidied(nest.to(emit_tiles(marked.main, convs)).module), marked.merged
     assert merged, "a stage merges caches"
@@ -268,7 +273,7 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
         plain,
         module=drop_annotations(module),
         labelled=module,
-        caches=(scratch, *plain.caches),
+        caches=(scratch, *(cache for cache in plain.caches if cache.name not in without)),
         allocations=(memory, *allocations_of(merged, marked.targets)),
     )
 
@@ -348,7 +353,9 @@ def _lower_for_engine(case: Case) -> Lowered:
     """Lower a case for the matrix engine, in a nest in which every conv has a bias: the bias tables hold it."""
     chain, plan = case.chain, case.settled
     layouts = layouts_of(chain, plan)
-    biased = replace(chain, conv=tuple(replace(conv, bias=True) for conv in chain.conv))
+    # The epilogue says where results lie and which are there; packets take its place.
+    exact = with_exact(chain)
+    biased = replace(exact, conv=tuple(replace(conv, bias=True) for conv in exact.conv))
     return lower_for_engine(stripe(chain_module(biased, layouts), biased, plan), engine_convs(chain, layouts, plan))
 
 

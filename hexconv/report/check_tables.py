@@ -209,6 +209,7 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
         "seconds": result.seconds,
         "kernels": result.kernels,
         **_copies(result.copies),
+        **({"from_exact": asdict(result.from_exact)} if result.from_exact else {}),
     }
     if result.counts is None:
         return row

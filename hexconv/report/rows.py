@@ -249,6 +249,8 @@ class RunRow(TypedDict):
         vtcm_bytes: the most bytes of VTCM in use at a time, in granules of 2 KiB.
         engine_packets: the packets of the matrix engine, by kind, where it multiplies: by a model, on no hardware.
         engine_useful_share: the share of the engine's multiply-accumulates that are needed, each output once.
+        from_exact: where a conv asks for the engine's convert, how its codes differ from exact ones: the share that
+            does, and by how much at most. The reference is the convert's formula; the run is held against that.
         threads: the packets of each thread.
         thread_slots: the issue slots of each thread.
         thread_waits: how often each thread waited for copies.
@@ -283,6 +285,7 @@ class RunRow(TypedDict):
     vtcm_bytes: NotRequired[int]
     engine_packets: NotRequired[EnginePackets]
     engine_useful_share: NotRequired[float]
+    from_exact: NotRequired[dict[str, float]]
     threads: NotRequired[tuple[int, ...]]
     thread_slots: NotRequired[tuple[int, ...]]
     thread_waits: NotRequired[tuple[int, ...]]

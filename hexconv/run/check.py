@@ -30,6 +30,29 @@ class Check:
     fringe_is_zero: bool
 
 
+@dataclass(frozen=True)
+class Distance:
+    """How far codes lie from others.
+
+    Attributes:
+        share: the share of the codes that differ.
+        most: by how much, at most.
+    """
+
+    share: float
+    most: int
+
+
+def distance(codes: Array, others: Array) -> Distance:
+    """Compare codes.
+
+    >>> distance(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 6]))
+    Distance(share=0.25, most=2)
+    """
+    apart = np.abs(codes.astype(np.int64) - others)
+    return Distance(float(np.count_nonzero(apart) / apart.size), int(apart.max()))
+
+
 def tolerance_of(dtype: str, longest_sum: int) -> tuple[float, float]:
     """Return the relative and the absolute tolerance of a dtype; (0, 0) for integers.
 

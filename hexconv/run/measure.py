@@ -10,7 +10,7 @@ from hexconv.compute import magnitude, reference
 from hexconv.errors import Overran, Unsupported
 from hexconv.kernel import output_layout
 from hexconv.lower import Lowered
-from hexconv.run.check import Check, check
+from hexconv.run.check import Check, Distance, check, distance
 from hexconv.run.copy_engine import ANY_MOMENT, Copies, CopyCounts
 from hexconv.run.fills import Fills, fills_of_run
 from hexconv.run.given import DRAWN, Given
@@ -22,6 +22,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.slots import Event, Slots, Threads
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, KernelChoice, Target
+from hexconv.spec.chain import with_exact
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.names import bias_name, filter_name
 from hexconv.written import whole_file
@@ -50,6 +51,7 @@ class Run:
         events: the events that the kernel reported to the harness, where the simulator was asked for them.
         threads: what each thread did on the simulator, where the kernel has threads.
         engine: what the matrix engine did on the simulator, where the kernel has it.
+        from_exact: how far the answer lies from exact requantisation, where a conv asks for the engine's convert.
     """
 
     case: str
@@ -67,6 +69,7 @@ class Run:
     events: tuple[Event, ...] = ()
     threads: Threads | None = None
     engine: EngineCounts | None = None
+    from_exact: Distance | None = None
 
 
 def runner_of(
@@ -142,19 +145,27 @@ def run_case(
     dtype = chain.output_dtype(len(chain.conv) - 1)
     arguments = packed_arguments(chain, tensors, case.settled)
     measurement = runner.run(lowered.module, arguments, [(output_shape(chain), dtype)])
-    verdict = _compared(chain, tensors, measurement.outputs[0])
+    expected = reference(chain, *tensors.logical)
+    verdict = _compared(chain, tensors, measurement.outputs[0], expected)
     if save:
         _keep(save, _logical(tensors, output_layout(chain).unpack(measurement.outputs[0])))
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
     told = (case.name, runner.target, given.fill(fills))
     of_simulator = (measurement.slots, measurement.copies, measurement.events, measurement.threads, measurement.engine)
-    return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels, *of_simulator)
+    distance = _from_exact(chain, tensors, expected)
+    return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels, *of_simulator, distance)
 
 
-def _compared(chain: Chain, tensors: Tensors, output: np.ndarray) -> Check:
+def _from_exact(chain: Chain, tensors: Tensors, expected: np.ndarray) -> Distance | None:
+    """Compare the reference with that of the same convs requantised exactly; None where they are."""
+    exact = with_exact(chain)
+    return None if exact == chain else distance(expected, reference(exact, *tensors.logical))
+
+
+def _compared(chain: Chain, tensors: Tensors, output: np.ndarray, expected: np.ndarray) -> Check:
     """Compare the output of a run with the reference."""
-    dtype, expected = chain.output_dtype(len(chain.conv) - 1), reference(chain, *tensors.logical)
+    dtype = chain.output_dtype(len(chain.conv) - 1)
     order = magnitude(chain, *tensors.logical)
     return check(output, output_layout(chain), expected, dtype, order, chain.longest_sum)
 

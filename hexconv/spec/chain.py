@@ -1,6 +1,7 @@
 """A chain of convs, each feeding only the next: the convs, their shapes and dtypes, and the layouts of its two ends."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Annotated, Literal, TypeVar, get_args
@@ -291,6 +292,9 @@ def _check_integers(where: str, conv: Conv2d, dtype: str, filter_dtype: str, is_
     if conv.requantize:
         check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, dtype)
         _check_clamp(f"{where}.requantize.clamp", conv.requantize.clamp, dtype)
+        if conv.requantize.engine == "fast" and dtype == "int16":
+            allowed = '"exact"; the convert of the matrix engine gives 8 bits'
+            raise InputError(f"{where}.requantize.engine", '"fast" in an int16 chain', allowed)
 
 
 def _check_clamp(where: str, clamp: tuple[int, int] | None, dtype: str) -> None:
@@ -491,3 +495,9 @@ class Chain:
         """
         n, h, w, c = self.input
         return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), self.dtypes])
+
+
+def with_exact(chain: Chain) -> Chain:
+    """Return a chain whose convs all are requantised exactly, none by the matrix engine's convert."""
+    exact = [conv.requantize and replace(conv.requantize, engine="exact") for conv in chain.conv]
+    return replace(chain, conv=tuple(replace(c, requantize=how) for c, how in zip(chain.conv, exact, strict=True)))

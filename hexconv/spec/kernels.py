@@ -89,6 +89,14 @@ def why_fewer_threads(arch: str) -> str:
 
 
 def _refusals(chain: Chain) -> tuple[str, ...]:
+    fast = [bool(conv.requantize and conv.requantize.engine == "fast") for conv in chain.conv]
+    why = 'hvx requantises exactly; chain.conv[{}] asks for the convert of the matrix engine, engine = "fast"'
+    narrowed = enumerate(zip(fast, _exact_refusals(chain), strict=True))
+    return tuple(why.format(index) if is_fast else refusal for index, (is_fast, refusal) in narrowed)
+
+
+def _exact_refusals(chain: Chain) -> tuple[str, ...]:
+    """Say why HVX can't narrow the sums of each conv; of those that the matrix engine converts, why they overflow."""
     if not chain.is_integer:
         return (f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}",) * len(chain.conv)
     sums = sums_refusals(chain, "hvx")
@@ -100,7 +108,7 @@ def _refusals(chain: Chain) -> tuple[str, ...]:
 
 def _shift_refusal(conv: Conv2d, index: int) -> str:
     """Refuse a shift to the left: sums would have to saturate meanwhile, and HVX has no instruction for that."""
-    if not (conv.requantize and conv.requantize.shifts_left):
+    if not (conv.requantize and conv.requantize.shifts_left) or conv.requantize.engine == "fast":
         return ""
     shift = conv.requantize.shift
     return f"hvx serves requantisation with a shift of 0 or less; that of chain.conv[{index}] is {shift}"
@@ -152,7 +160,7 @@ LARGEST_PRODUCT = 255 * 128
 def _engine_refusals(chain: Chain) -> tuple[str, ...]:
     """Refuse all convs where the matrix engine can't compute one: it has no nest of its own with other kernels."""
     convs = range(len(chain.conv))
-    own = [_engine_refusal(chain, index) or hvx for index, hvx in zip(convs, _refusals(chain), strict=True)]
+    own = [_engine_refusal(chain, index) or hvx for index, hvx in zip(convs, _exact_refusals(chain), strict=True)]
     first = next(filter(None, own), "")
     return tuple(each or (first and f"hmx serves whole chains: {first}") for each in own)
 

@@ -20,6 +20,9 @@ states its `sum_limit`, so is the sum of both. Then
 | shifted | that to the right by all but 15 bits | | with a multiplier |
 | rounded | that and half of what the last shift takes | in 64 bits | yes |
 
+With `engine = "fast"` the sum with bias is followed by what the engine's convert adds to it (`with what is added`), and
+its own formula (`hexconv.compute.requantised`).
+
 Where sums saturate, plain has the sum and the sum with bias in 64 bits. Of 8 bits hvx has the sum alone, and adds the
 bias to it saturating; of int16 it never has either whole, but the two steps after them (`hexconv.spec.ranges`).
 With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`), or
@@ -74,6 +77,8 @@ from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, nar
 from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_SHIFT, Requantize
 
 BYTE = 255
+MOST_ADDED = 1 << 24
+"""The most that a convert of the matrix engine adds to a sum beside what the sum starts from."""
 RAISED = 256
 """A unit of the sums of high bytes."""
 
@@ -179,6 +184,8 @@ def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int
     steps = _summed(chain, index, kernel, bias)
     if conv.requantize is None:
         return steps
+    if conv.requantize.engine == "fast":
+        return *steps, Step("with what is added", steps[-1].least - MOST_ADDED, steps[-1].most + MOST_ADDED)
     if kernel == "plain":
         return *steps, *_plain(steps[-1], conv.requantize)
     sequence, offset = narrowing_at(chain, index)

@@ -9,6 +9,7 @@ from hexconv.errors import InputError
 from hexconv.spec.fields import STRICT, in_one_line
 
 Rounding = Literal["away", "up", "even"]
+Engine = Literal["exact", "fast"]
 PerChannel = Literal["per_channel"]
 PER_CHANNEL: PerChannel = "per_channel"
 Multiplier = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -60,6 +61,9 @@ class Requantize:
         saturates_at: the absolute value at which sums, bias included, saturate before they are scaled. It is for
             chains whose sums can leave int32: 64 bits hold them until then. It changes no result where the output of
             such a sum is at an end of its range anyway.
+        engine: how the matrix engine (`kernel = "hmx"`) requantises: `"exact"`, as stated here, by HVX, or `"fast"`, by
+            its own convert. That is then what this conv means on every kernel: the nearest to what is stated here that
+            a scale of 12 bits gives (`hexconv.compute.requantised`). For 8 bits.
 
     Raises:
         InputError: a shift for each channel beside one multiplier for all, a clamp that leaves nothing, `least_odd`
@@ -74,6 +78,7 @@ class Requantize:
     clamp: tuple[int, int] | None = None
     least_odd: Multiplier | None = None
     saturates_at: Multiplier | None = None
+    engine: Engine = "exact"
 
     def __post_init__(self) -> None:
         """Refuse fields that are valid alone but do not go together."""

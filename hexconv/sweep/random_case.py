@@ -228,7 +228,7 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
     kind = _kind(draw, scope)
     is_long = draw.is_one_in(6 if kind.dtype in INTEGER_RANGE else 24)
     for drawn in long_sums(draw, kind) if is_long else _chains(draw, kind, scope):
-        smaller = for_engine(drawn) if kind.kernel == "hmx" and kind.is_served else drawn
+        smaller = for_engine(draw, drawn) if kind.kernel == "hmx" and kind.is_served else drawn
         case = Case(name, smaller, drawn_plan(draw, smaller, kind.kernel, scope))
         if _is_within(case, scope):
             return case

@@ -32,7 +32,7 @@ from hexconv.spec.kernels import MOST_ENGINE_TAPS, Kernel
 from hexconv.spec.knobs import KNOBS
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.places import STORAGES, Storage
-from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Rounding
+from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Engine, Rounding
 
 Choice = TypeVar("Choice")
 
@@ -115,13 +115,18 @@ OF_ENGINE = Scope(dtypes=("uint8",), kernels=("hmx",), storages=("vtcm",))
 """Cases for the matrix engine."""
 
 
-def for_engine(chain: Chain) -> Chain:
-    """Return a chain of the same tensors' channels that the matrix engine serves, with the padding that fits."""
+def for_engine(draw: Draw, chain: Chain) -> Chain:
+    """Return a chain of the same tensors' channels that the matrix engine serves, with the padding that fits.
+
+    One conv in two is requantised by the engine's convert.
+    """
     filter_dtype = "uint8" if chain.filter_dtype in (None, "uint8") else "int8"
     convs = []
     for conv in chain.conv:
         how = conv.requantize or Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
-        low = replace(how, shift=min(how.shift, 0) if isinstance(how.shift, int) else how.shift, saturates_at=None)
+        shift = min(how.shift, 0) if isinstance(how.shift, int) else how.shift
+        engine: Engine = "fast" if draw.is_one_in(2) else "exact"
+        low = replace(how, shift=shift, saturates_at=None, engine=engine)
         kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
         zero = 128 if filter_dtype == "uint8" else 0
         plain = {"stride": (1, 1), "dilation": (1, 1), "groups": 1, "activation": "none", "table_zero_point": 0}

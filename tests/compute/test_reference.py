@@ -1,5 +1,6 @@
 """The reference against answers of other making: SciPy's convolution, TFLite's requantisation from its definition."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import copysign, erfc, exp, floor, pi, sqrt, tanh
 
@@ -180,6 +181,26 @@ def test_each_channel_has_its_own_scale(channels: list[tuple[int, int, int]]) ->
         assert found.tolist() == [
             by_definition(channel[0], how, "int8") for channel, how in zip(channels, alone, strict=True)
         ]
+
+
+@given(
+    multiplier=st.integers(2**30, 2**31 - 1),
+    shift=st.integers(-22, -4),
+    zero_point=st.integers(0, 255),
+    rounding=st.sampled_from(("away", "up", "even")),
+    data=st.data(),
+)
+def test_the_engines_convert_is_near(
+    multiplier: int, shift: int, zero_point: int, rounding: str, data: st.DataObject
+) -> None:
+    """Never more than a code away, and that for 2.5 % of the sums between both ends at most."""
+    by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
+    step = 2 ** (31 - shift) // multiplier
+    first = -(zero_point + 1) * step + data.draw(st.integers(0, step))
+    sums = first + np.linspace(0, 257 * step, 20_000).astype(np.int64)
+    apart = np.abs(requantized(sums, by, "uint8").astype(int) - requantized(sums, replace(by, engine="fast"), "uint8"))
+    assert apart.max() <= 1
+    assert apart.mean() <= 0.025
 
 
 def test_relu6_is_what_is_between_0_and_6_and_random_tensors_meet_both_ends() -> None:

@@ -1,8 +1,7 @@
-"""What a packet of the matrix engine adds to the sums, and a convert's formula, in numpy: whole matrices at a time.
+"""What a packet of the matrix engine adds to the sums, in numpy: whole matrices at a time.
 
 For every tap (y, x): sums[set][row][(column + x) mod W] += crouton[row + y][column] * weights. Columns past the edge go
-to the other set, rows past it are read from the crouton below. The byte of a sum is near
-`sum * scale * 2**(exponent - 35) + offset / 16`.
+to the other set, rows past it are read from the crouton below.
 """
 
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hexconv.compute.requantised import Converts, converted
 
 Array = NDArray[Any]
 POSITIONS, CHANNELS, CROUTON_BYTES = 64, 32, 2048
@@ -141,8 +142,5 @@ def stored(sums: Array, word: int, saturates: bool = True) -> Array:
     low, high = word & 0xFFFFFFFF, word >> 32
     exponent, offset = low >> 10 & 31, (low >> 23 & 255) << 4 | (low >> 22 & 1) << 3 | low >> 19 & 7
     scale = (1 - (low >> 16 & 1)) << 11 | (low & 1023) << 1 | low >> 31
-    total = sums.astype(np.int64) + np.int64(np.uint32(high).astype(np.int32))
-    value = (total << exponent) >> 20
-    value = np.where(value > 8191, (value & 8191) + 8192, np.where(value < -8192, (value & 8191) - 16384, value))
-    result = (scale * 2 * value >> 12) + offset
-    return (np.clip(result, 0, 4095) if saturates else result & 4095) >> 4
+    fields = (exponent, scale, offset, np.uint32(high).astype(np.int32))
+    return converted(sums, Converts(*(np.array(field, np.int64) for field in fields)), saturates)

@@ -23,6 +23,8 @@ from hexconv.sweep.random_chains import OF_ENGINE, Seeded
 from tests.hmx.definition import stored
 
 HOW = Requantize(multiplier=1518500250, shift=-8, zero_point=120)
+FAST = replace(HOW, engine="fast", clamp=(120, 255), rounding="even")
+CUT = replace(FAST, multiplier="per_channel", clamp=(90, 200))
 CONV = Conv2d(
     out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1), bias=True, requantize=HOW
 )
@@ -33,6 +35,7 @@ PLANS = {
         kernel="hmx", k_split=1, order="h_outer", halo="roll", filters="resident", buffering="double"
     ),
 }
+CONVERTED = replace(CHAIN, conv=(replace(CONV, requantize=FAST), replace(CONV, requantize=CUT)))
 SEED, CASES = 7, 24
 
 
@@ -53,6 +56,12 @@ def check(case: Case) -> None:
 def test_two_convs_of_ragged_sizes_are_exact(plan: Plan) -> None:
     """40 channels, 18 by 21 pixels, padding: every kind of fringe of a tile."""
     check(Case("ragged", CHAIN, plan))
+
+
+@pytest.mark.simulator
+def test_its_converts_are_those_of_the_formula() -> None:
+    """A relu, which a convert has, and a clamp per channel, which it hasn't; `check` wants numpy's formula exactly."""
+    check(Case("converted", CONVERTED, PLANS["rings, overlapped"]))
 
 
 @pytest.mark.simulator
@@ -85,6 +94,23 @@ def test_what_it_does_not_serve_goes_to_hvx_and_says_why(changed: Chain, why: st
     assert {choice.used for choice in choices} == {"hvx"}
     assert any(why in choice.why for choice in choices)
     assert all(choice.why.startswith("hmx serves") for choice in choices)
+
+
+def test_hvx_refuses_converts_and_plain_computes_them() -> None:
+    conv = Conv2d(out_channels=3, requantize=replace(FAST, clamp=None, zero_point=-9))
+    chain = Chain(input=(1, 9, 9, 5), dtype="int8", conv=(conv,))
+    (choice,) = choose_kernels(chain, Plan(kernel="hvx"), "hexagon")
+    assert choice.used == "plain"
+    assert "hvx requantises exactly; chain.conv[0] asks for the convert of the matrix engine" in choice.why
+    case = Case("plain", chain, Plan(kernel="plain"))
+    run = run_case(case, lower_case(case), runner_of(case, "llvm"))
+    assert run.check.passed
+    assert run.from_exact
+    assert run.from_exact.most <= 1
+    per_channel = replace(FAST, clamp=None, zero_point=-9, multiplier="per_channel")
+    channels = replace(chain, conv=(replace(chain.conv[0], requantize=per_channel),))
+    with pytest.raises(Unsupported, match="for one multiplier, not for one a channel"):
+        lower_case(Case("channels", channels, Plan(kernel="plain")))
 
 
 def test_nobody_gets_it_unasked() -> None:

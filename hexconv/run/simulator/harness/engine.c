@@ -30,11 +30,22 @@ UNCOUNTED static uint32_t look_at(const void *data, uint32_t bytes, uint32_t ali
     return place;
 }
 
-/* hmx_multiply of all rows and columns up to a tap, of all channels: two outputs and four channels an instruction. */
-UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, int last_row, int last_column, const int8_t *weights) {
+struct taps {
+    int first, last, step;
+};
+
+/* The taps of a side up to the last one: all, every second one, or that one alone. */
+static struct taps taps_of(int last, int is_dilated, int is_single) {
+    return (struct taps){is_single ? last : 0, last, is_dilated ? 2 : 1};
+}
+
+static uint32_t counted(struct taps taps) { return (uint32_t)((taps.last - taps.first) / taps.step + 1); }
+
+/* hmx_multiply of all channels: two outputs and four channels an instruction. */
+UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, struct taps rows, struct taps columns, const int8_t *weights) {
 #ifdef __hexagon__
-    for (int y = 0; y <= last_row; y++)
-        for (int x = 0; x <= last_column; x++)
+    for (int y = rows.first; y <= rows.last; y += rows.step)
+        for (int x = columns.first; x <= columns.last; x += columns.step)
             for (int c = 0; c < HMX_CHANNELS; c += 4, weights += 128)
                 for (int s = 0; s < HMX_POSITIONS; s++) {
                     const int row = (s >> 3) + y, column = (s & 7) + x;
@@ -45,7 +56,7 @@ UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, int last_row,
                     for (int n = 0; n < HMX_CHANNELS / 2; n++) sums[n] = __builtin_HEXAGON_M5_vrmacbsu(sums[n], pairs[n], twice);
                 }
 #else
-    (void)tile, (void)below, (void)last_row, (void)last_column, (void)weights;
+    (void)tile, (void)below, (void)rows, (void)columns, (void)weights;
 #endif
 }
 
@@ -63,28 +74,36 @@ int32_t hexconv_hmx_clear(void) {
     return leave_to_kernel();
 }
 
-int32_t hexconv_hmx_multiply(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last) {
+static int32_t multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
+                          enum hmx_rows by_rows, enum hmx_columns by_columns) {
     enter();
-    const int last_row = tap >> 8 & 7, last_column = tap >> 5 & 7;
+    const struct taps rows = taps_of(tap >> 8 & 7, by_rows == HMX_ROWS_DILATE, by_rows == HMX_ROWS_SINGLE);
+    const struct taps columns = taps_of(tap >> 5 & 7, by_columns == HMX_COLUMNS_DILATE, by_columns == HMX_COLUMNS_SINGLE);
     const uint32_t rs = (uint32_t)(uintptr_t)tile | (uint32_t)tap, ws = (uint32_t)(uintptr_t)weights;
     const uint32_t place = look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
-    if (last_row) {
+    if (rows.last) {
         const uint32_t under = look_at(tile + below, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
         image->engine.crossings += place / VTCM_LINE_BYTES != under / VTCM_LINE_BYTES;
     }
     look_at(weights, (uint32_t)last + 1, 128);
     const int is_checked = image->engine.multiplies++ % CHECKED < 2;
     if (is_checked) plain = engine;
-    multiply(tile, below, last_row, last_column, weights);
+    multiply(tile, below, rows, columns, weights);
     if (is_checked) {
-        const struct hmx_activations activations = {rs, (uint32_t)below | RANGE, HMX_CHANNEL_MINOR, HMX_ROWS};
-        const struct hmx_weights by = {ws, (uint32_t)last, HMX_COLUMNS};
+        const struct hmx_activations activations = {rs, (uint32_t)below | RANGE, HMX_CHANNEL_MINOR, by_rows};
+        const struct hmx_weights by = {ws, (uint32_t)last, by_columns};
         hmx_multiply(&plain, &activations, &by);
         if (differs()) leave(ENGINE_DIFFERS);
     }
-    image->engine.taps += (uint32_t)(last_row + 1) * (uint32_t)(last_column + 1);
+    image->engine.taps += counted(rows) * counted(columns);
     return leave_to_kernel();
 }
+
+#define MULTIPLY(name, rows, columns)                                                                                     \
+    int32_t hexconv_hmx_##name(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last) {    \
+        return multiplied(tile, tap, below, weights, last, rows, columns);                                                \
+    }
+HEXCONV_HMX_MULTIPLIES(MULTIPLY)
 
 int32_t hexconv_hmx_bias(const int32_t *table) {
     enter();
@@ -94,11 +113,16 @@ int32_t hexconv_hmx_bias(const int32_t *table) {
     return leave_to_kernel();
 }
 
-int32_t hexconv_hmx_store(uint8_t *tile, int32_t split, int32_t is_after, int32_t retains) {
+static int32_t stored(uint8_t *tile, int32_t split, enum hmx_side side, int retains, int saturates) {
     enter();
     look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
-    hmx_store_sums(&engine, (uint32_t)(uintptr_t)tile | (uint32_t)split, RANGE, HMX_CHANNEL_MINOR,
-                   is_after ? HMX_AFTER : HMX_BEFORE, 0, retains, 8);
+    hmx_store_sums(&engine, (uint32_t)(uintptr_t)tile | (uint32_t)split, RANGE, HMX_CHANNEL_MINOR, side, saturates, retains, 8);
     image->engine.stores++;
     return leave_to_kernel();
 }
+
+#define STORE(name, is_after, retains, saturates)               \
+    int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split) {  \
+        return stored(tile, split, is_after ? HMX_AFTER : HMX_BEFORE, retains, saturates); \
+    }
+HEXCONV_HMX_STORES(STORE)

@@ -2,6 +2,8 @@
 #ifndef HEXCONV_ENGINE_H
 #define HEXCONV_ENGINE_H
 
+#include "hmx.h"
+
 #include <stdint.h>
 
 enum { VTCM_LINE_BYTES = 1 << 18 }; /* no operand may lie on both sides of a line: a device faults */
@@ -17,12 +19,24 @@ struct engine {
 int32_t hexconv_hmx_clear(void);
 
 /* { activation.ub(tile | tap, below | range):cm; weight.b(weights, last) } */
-int32_t hexconv_hmx_multiply(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last);
+#define HEXCONV_HMX_MULTIPLIES(each) each(multiply, HMX_ROWS, HMX_COLUMNS)
+#define HEXCONV_HMX_DECLARED(name, rows, columns) \
+    int32_t hexconv_hmx_##name(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last);
+HEXCONV_HMX_MULTIPLIES(HEXCONV_HMX_DECLARED)
 
 /* bias = mxmem2(table) */
 int32_t hexconv_hmx_bias(const int32_t *table);
 
-/* mxmem(tile | split, range):{before|after}[:retain]:cm.ub = acc; sums wrap */
-int32_t hexconv_hmx_store(uint8_t *tile, int32_t split, int32_t is_after, int32_t retains);
+/* mxmem(tile | split, range):{before|after}[:retain]:cm[:sat].ub = acc; without :sat sums wrap */
+#define HEXCONV_HMX_STORES(each)        \
+    each(store_before, 0, 0, 0)         \
+    each(store_before_retain, 0, 1, 0)  \
+    each(store_after, 1, 0, 0)          \
+    each(store_after_retain, 1, 1, 0)   \
+    each(store_before_sat, 0, 0, 1)     \
+    each(store_after_sat, 1, 0, 1)      \
+    each(store_after_retain_sat, 1, 1, 1)
+#define HEXCONV_HMX_STORE(name, is_after, retains, saturates) int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split);
+HEXCONV_HMX_STORES(HEXCONV_HMX_STORE)
 
 #endif
