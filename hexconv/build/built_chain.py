@@ -9,7 +9,7 @@ arguments. A chain refuses weights with another digest.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
@@ -25,10 +25,13 @@ from hexconv.build.rendering import rendered
 from hexconv.compute import magnitude, reference
 from hexconv.errors import ToolMissing, Unsupported
 from hexconv.kernel import input_layout, output_layout
+from hexconv.kernel.engine import LINE_BYTES, clear_of_lines, placed_clear_of_lines
+from hexconv.kernel.engine_words import LEAVES
 from hexconv.layout import Layout, packed
 from hexconv.lower import lower_case
 from hexconv.lower.c_functions import ALIGNMENT_BYTES, MOST_CHAINS, Callable, callable_module, compiled
 from hexconv.lower.host_code import host_target
+from hexconv.lower.vtcm import granules_bytes
 from hexconv.run.check import tolerance_of
 from hexconv.run.simulator.made_files import cached, content_key, provenance
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
@@ -117,7 +120,10 @@ _PASSED = ("input", "output")
 
 
 def placed(functions: Callable, weights: Weights) -> Placed:
-    """Place the caches one after the other, each at a whole vector (`Memory.bytes` is a multiple of a vector)."""
+    """Place the caches one after the other, each at a whole vector (`Memory.bytes` is a multiple of a vector).
+
+    Where the matrix engine reads and writes them, those in VTCM lie clear of its lines.
+    """
     pointers = [
         Pointer(name, 0) if name in _PASSED else Pointer("weights", weights.offsets_bytes[name])
         for name in functions.arguments
@@ -127,6 +133,11 @@ def placed(functions: Callable, weights: Weights) -> Placed:
         base = "vtcm" if memory.in_vtcm else "scratch"
         pointers.append(Pointer(base, used[base], memory.bytes if memory.copies > 1 else 0))
         used[base] += memory.bytes * memory.copies
+    if functions.packets:
+        rooms = [granules_bytes(memory.bytes) for memory in functions.memories if memory.in_vtcm]
+        places = iter(placed_clear_of_lines(rooms))
+        pointers = [replace(each, offset_bytes=next(places)) if each.base == "vtcm" else each for each in pointers]
+        used["vtcm"] = int(clear_of_lines(rooms))
     return Placed(tuple(pointers), used["vtcm"], used["scratch"], weights.digest)
 
 
@@ -418,8 +429,8 @@ def _arguments(case: Case, tensors: Tensors, names: Sequence[str]) -> dict[str, 
 
 def _compiled_code(asked: ToCompile) -> ChainCode:
     case, name, target, isa = asked.case, asked.name, asked.target, asked.isa
-    if case.settled.kernel == "hmx":
-        raise Unsupported(f"{case.name}: packets of the matrix engine are performed by a model so far; build with hvx")
+    if case.settled.kernel == "hmx" and target != "hexagon":
+        raise Unsupported(f"{case.name}: the matrix engine is one of --target hexagon, not of {target}")
     if fit := misfit(case):
         raise Unsupported(str(fit))
     functions = _functions(case, name)
@@ -493,6 +504,8 @@ def chain_texts(built: Built, functions: Callable, memory: Placed, said: Descrip
         "tasks": functions.tasks,
         "copies": functions.copies,
         "queues": functions.queues,
+        "packets": {name: [Code(line) for line in LEAVES[name].assembly().splitlines()] for name in functions.packets},  # noqa: S704
+        "line_bytes": LINE_BYTES,
         "pointers": memory.pointers,
         "parameters": Code(", ").join([Code("void *")] * len(memory.pointers) + [Code("struct run *")]),
         "functions": [f"{built.name}_kernel", *(f"{built.name}_task{i}" for i in range(len(functions.tasks)))],

@@ -135,6 +135,23 @@ def clear_of_lines(rooms: Sequence[Any]) -> Any:
     return ends.reshape(np.shape(rooms[-1]))
 
 
+def placed_clear_of_lines(rooms: Sequence[int]) -> tuple[int, ...]:
+    """Return where each of some buffers begins, by the rule of `clear_of_lines`.
+
+    >>> [place >> 10 for place in placed_clear_of_lines([room << 10 for room in (200, 100, 50)])]
+    [0, 256, 200]
+    """
+    filled, places = dict[int, int](), [0] * len(rooms)
+    for number in sorted(range(len(rooms)), key=lambda number: -rooms[number]):
+        room, unused = rooms[number], max(filled, default=-1) + 1
+        free = (line for line in range(unused) if filled.get(line, 0) + room <= LINE_BYTES)
+        first = next(free, unused) if room <= LINE_BYTES else unused
+        places[number] = first * LINE_BYTES + filled.get(first, 0)
+        for line in range(first, first + max(-(-room // LINE_BYTES), 1)):
+            filled[line] = min(filled.get(line, 0) + room - (line - first) * LINE_BYTES, LINE_BYTES)
+    return tuple(places)
+
+
 def table_word(exponent: Any, scale: Any, offset: Any = 0, shape: int = 0) -> Any:
     """Return the low word of a channel in a bias table; numbers, or arrays of channels.
 

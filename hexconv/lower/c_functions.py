@@ -121,6 +121,7 @@ class Callable:
         tasks: the number of iterations of each parallel loop.
         copies: whether the functions ask for asynchronous copies.
         queues: how many queues their copies take, numbered from 0 on.
+        packets: the packets of the matrix engine that they call, by the names of `hexconv.kernel.engine_words`.
     """
 
     module: tvm.IRModule
@@ -131,6 +132,7 @@ class Callable:
     tasks: tuple[int, ...]
     copies: bool
     queues: int
+    packets: tuple[str, ...] = ()
 
 
 def callable_module(module: tvm.IRModule, name: str) -> Callable:
@@ -163,6 +165,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         tasks=tuple(task.extent for task in tasks),
         copies=any(str(call.args[0].value) in (ROWS, FUNCTIONS[queues.COPY]) for call in _calls_of_engine(main.body)),
         queues=most,
+        packets=_of_matrix_engine(main.body),
     )
 
 
@@ -211,6 +214,8 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
         if not _is_of_engine(call):
             return call
         function = f"{signature.name}_{str(call.args[0].value).removeprefix('hexconv_')}"
+        if str(call.args[0].value).startswith(PACKET):
+            return tirx.call_extern("int32", function, *call.args[1:])
         return tirx.call_extern("int32", function, signature.call, *call.args[1:])
 
     def counted(statement: tirx.Evaluate) -> tirx.Stmt:
@@ -233,6 +238,16 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
 def _is_of_engine(call: Call) -> bool:
     """Whether a call is to one of the copy engine's functions."""
     return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
+
+
+PACKET = "hexconv_hmx_"
+"""How the functions of one packet of the matrix engine begin."""
+
+
+def _of_matrix_engine(body: tirx.Stmt) -> tuple[str, ...]:
+    """Return the names of the matrix engine's packets that code calls."""
+    called = (str(call.args[0].value) for call in all_of(body, Call) if _is_of_engine(call))
+    return tuple(sorted({name.removeprefix(PACKET) for name in called if name.startswith(PACKET)}))
 
 
 @dataclass(frozen=True)
@@ -279,7 +294,8 @@ def _queues(body: tirx.Stmt, name: str) -> int:
 
 def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
     """Find the calls of the copy engine's functions."""
-    return [call for call in all_of(body, Call) if _is_of_engine(call)]
+    calls = (call for call in all_of(body, Call) if _is_of_engine(call))
+    return [call for call in calls if not str(call.args[0].value).startswith(PACKET)]
 
 
 ENTRY = "tirx.is_entry_func"

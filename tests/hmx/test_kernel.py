@@ -1,7 +1,10 @@
 """Convs by packets of the matrix engine: exact, in caches and with packets as the closed form predicts; refusals."""
 
 import contextlib
+import re
 from dataclasses import replace
+from importlib import resources
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +15,8 @@ from hexconv.analyze.planned import Planned
 from hexconv.analyze.usage import cache_usage
 from hexconv.build.built_chain import built_chain
 from hexconv.errors import InputError, RunFailed, Unsupported
-from hexconv.kernel.engine import EXPONENTS, LINE_BYTES, bias_tables, clear_of_lines
+from hexconv.kernel.engine import EXPONENTS, LINE_BYTES, bias_tables, clear_of_lines, placed_clear_of_lines
+from hexconv.kernel.engine_words import LEAVES, packets
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.tensors import random_tensors
@@ -158,7 +162,46 @@ def test_buffers_keep_clear_of_lines() -> None:
         assert clear_of_lines(rooms) == max(at * LINE_BYTES + end for at, end in ends.items())
 
 
-def test_a_library_is_refused() -> None:
-    case = Case("engine", CHAIN, PLANS["documented"])
-    with pytest.raises(Unsupported, match="performed by a model so far"):
-        built_chain(case, random_tensors(case.chain), "engine", "hexagon", "v73")
+def test_a_library_has_the_words_that_the_table_reads() -> None:
+    """Each packet that the lowered chain calls, once; caches lie where the fit counts them."""
+    case = replace(Case("engine", CONVERTED, PLANS["rings, overlapped"]), target="hexagon")
+    built, files = built_chain(case, random_tensors(case.chain), "engine", "hexagon", "v73")
+    assert built.vtcm_bytes == vtcm_fit(case.chain, case.settled).demand_bytes
+    code = files["engine.o"]
+    words = np.frombuffer(code[: len(code) // 4 * 4], "<u4").tolist()
+    store = "{ mxmem(r0,r1):%s:cm:sat.ub = acc }"
+    assert sorted(packets(words)) == sorted(
+        [
+            "{ mxclracc }",
+            "{ bias = mxmem2(r0) }",
+            "{ activation.ub(r0,r2):cm; weight.b(r3,r4) }",
+            store % "before",
+            store % "after:retain",
+        ]
+    )
+
+
+def test_functions_of_packets_are_those_of_the_model() -> None:
+    """The harness declares a function for each, and the words read back as what its name says."""
+    text = (resources.files("hexconv.run.simulator") / "harness" / "engine.h").read_text()
+    named = set(re.findall(r"each\((\w+),", text)) | set(re.findall(r"int32_t hexconv_hmx_(\w+)\(", text))
+    assert named - {"name"} == set(LEAVES)
+    for name, leaf in LEAVES.items():
+        (text,) = packets(leaf.words)
+        if name.startswith("store"):
+            said = [word for word in ("before", "after", "retain", "sat") if word in name]
+            assert [word for word in ("before", "after", "retain", "sat") if f":{word}" in text] == said
+
+
+def test_places_are_those_that_are_counted() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(300):
+        rooms = (random.integers(1, 300, random.integers(1, 7)) * 2048).tolist()
+        ends = [place + room for place, room in zip(placed_clear_of_lines(rooms), rooms, strict=True)]
+        assert max(ends) == clear_of_lines(rooms)
+        spans = sorted(zip(placed_clear_of_lines(rooms), ends, strict=True))
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+        assert all(
+            room > LINE_BYTES or begin // LINE_BYTES == (end - 1) // LINE_BYTES
+            for (begin, end), room in zip(spans, [e - b for b, e in spans], strict=True)
+        )
