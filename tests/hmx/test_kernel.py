@@ -165,9 +165,9 @@ def test_buffers_keep_clear_of_lines() -> None:
 def test_a_library_has_the_words_that_the_table_reads() -> None:
     """Each packet that the lowered chain calls, once; caches lie where the fit counts them."""
     case = replace(Case("engine", CONVERTED, PLANS["rings, overlapped"]), target="hexagon")
-    built, files = built_chain(case, random_tensors(case.chain), "engine", "hexagon", "v73")
-    assert built.vtcm_bytes == vtcm_fit(case.chain, case.settled).demand_bytes
-    code = files["engine.o"]
+    made = built_chain(case, random_tensors(case.chain), "engine", "hexagon", "v73")
+    assert made.built.vtcm_bytes == vtcm_fit(case.chain, case.settled).demand_bytes
+    code = made.files["engine.o"]
     words = np.frombuffer(code[: len(code) // 4 * 4], "<u4").tolist()
     store = "{ mxmem(r0,r1):%s:cm:sat.ub = acc }"
     assert sorted(packets(words)) == sorted(
