@@ -317,6 +317,9 @@ def _touched(axes: BlockAxes) -> Iterator[tuple[str, Integers]]:
         elements = axes.slabs_made[index + 1] * (tensor.column_blocks * tensor.channel_blocks * prod(BLOCK))
         yield source_cache(index + 1), products * DTYPE_BYTES[chain.dtype]
         yield filter_cache(index + 1), products * DTYPE_BYTES[chain.dtype_of_filters]
+        if add := chain.conv[index].add:
+            added = axes.rows_made[index + 1] * (_row_elements(axes, index + 1) * DTYPE_BYTES[chain.dtype])
+            yield source_cache(add.tensor + 1), added
         if axes.has_accumulator(index):
             yield target, elements * DTYPE_BYTES[chain.output_dtype(index)]
         else:

@@ -24,6 +24,9 @@ The stripes are the steps of the last conv that takes more than one. Convs behin
 step, as without rings. Tensors before it have rings, whose slabs are made once, `h_split` at a time: a conv whose
 reader has stride s takes s steps for each step of its reader (`hexconv.analyze.row_stripes`).
 
+Adds. A tensor that a later conv adds is made in the steps of that conv, or of one around it (`Chain.homes`). Convs in
+between make in one step all that such a step reads, with rings or without.
+
 A step of a conv makes up to `h_split` slabs (block rows) of its output. The last conv's steps start at slabs 0,
 h_split, 2 * h_split, ...; all others follow from what reads their output. A step that starts at slab `a` of a conv's
 output reads the stripe of the source that starts at slab `a * stride` (`hexconv.spec.extents`), and this stripe is made
@@ -35,7 +38,7 @@ where the list grows. Each step counts once, for one image: images and channel t
 So it is without rings; with them every slab is made once (`hexconv.analyze.row_stripes`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -45,7 +48,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
-from hexconv.analyze.row_stripes import RowsOfConv, Share, ahead_of, most_in_flight, shares_of
+from hexconv.analyze.row_stripes import Added, RowsOfConv, Share, ahead_of, most_in_flight, shares_of
 from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows
 
@@ -90,13 +93,16 @@ def slabs_with_rows(tensor: Extents) -> tuple[int, int]:
     return first // ROW_BLOCK, ceil_divide(end, ROW_BLOCK)
 
 
-def steps_backwards(chain: Chain, h_split: int, slabs: Sequence[int]) -> Iterator[BlockSteps]:
+def steps_backwards(
+    chain: Chain, h_split: int, slabs: Sequence[int], whole: Collection[int] = ()
+) -> Iterator[BlockSteps]:
     """The steps that make every conv's output and the input cache, from the last conv to the input.
 
     Args:
         chain: the chain.
         h_split: the slabs of a step.
         slabs: the slabs that are held of every tensor.
+        whole: the tensors of which a step makes all that is held.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=32, kernel=(3, 3))
@@ -111,7 +117,7 @@ def steps_backwards(chain: Chain, h_split: int, slabs: Sequence[int]) -> Iterato
     start = np.arange(0, blocks[-1], h_split)
     yield (steps := BlockSteps(start, np.minimum(start + h_split, blocks[-1]), np.ones(len(start), integer_type(most))))
     for index in reversed(range(len(chain.conv))):
-        steps, size = _merged(steps), h_split if index else slabs[0]
+        steps, size = _merged(steps), h_split if index and index not in whole else slabs[index]
         first, parts = steps.start[:, None] * chain.conv[index].stride[0], np.arange(0, slabs[index], size)
         start, stripe_end = first + parts, np.minimum(first + slabs[index], blocks[index])
         end, times = np.minimum(start + size, stripe_end), np.repeat(steps.times, len(parts))
@@ -183,16 +189,28 @@ class BlockStripes:
         return [RowsOfConv.of(in_slabs(conv)) for conv in self.chain.conv]
 
     @cached_property
+    def _added(self) -> Added:
+        """What Adds read."""
+        return Added.of(self.chain, ROW_BLOCK)
+
+    @cached_property
+    def _sizes(self) -> Integers:
+        """The slabs that each conv makes in a step, where no tensor has an end: all for which Adds need it whole."""
+        whole = [[number in self._added.whole] for number in range(1, len(self._convs) + 1)]
+        return np.where(whole, np.maximum(self._whole[1:], 1), self.size)
+
+    @cached_property
     def _whole(self) -> Integers:
         """The slabs of every tensor that a step reads, where it makes all that it reads."""
-        return np.array([share.stripe for share in shares_of(self._convs, self.stored, self.size, step=self.size)])
+        shares = shares_of(self._convs, self.stored, self.size, self.size, self._added)
+        return np.array([share.stripe for share in shares])
 
     @cached_property
     def _whole_steps(self) -> Integers:
         """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
         made = self._whole[1:].copy()
         made[-1] = self.stored[-1]
-        return ceil_divide(made, self.size)
+        return ceil_divide(made, self._sizes)
 
     @cached_property
     def rings(self) -> Integers:
@@ -211,7 +229,7 @@ class BlockStripes:
         [(2, 2, 3), (2, 1, 3)]
         """
         return {
-            rings: shares_of(self._convs[:rings], self.stored[: rings + 1], self.size, step=self.size)[:rings]
+            rings: shares_of(self._convs[:rings], self.stored[: rings + 1], self.size, self.size, self._added)[:rings]
             for rings in {*self.rings.tolist()} - {0}
         }
 
@@ -242,7 +260,8 @@ class BlockStripes:
     @cached_property
     def step_slabs(self) -> Integers:
         """The slabs that each conv makes in a step."""
-        return self._of_tensors(np.minimum(self._whole, self.size), lambda _, share: share.made)[1:]
+        made = np.minimum(self._whole, np.array([self.size, *self._sizes]))
+        return self._of_tensors(made, lambda _, share: share.made)[1:]
 
     @cached_property
     def ahead(self) -> Integers:
@@ -290,7 +309,8 @@ class BlockStripes:
         """What is made where each stripe makes all that it reads."""
         found = []
         for h_split, slabs in zip(self.h_splits, self.slabs.T.tolist(), strict=True):
-            walk = zip(reversed(self.extents), steps_backwards(self.chain, h_split, slabs), strict=True)
+            steps = steps_backwards(self.chain, h_split, slabs, self._added.whole)
+            walk = zip(reversed(self.extents), steps, strict=True)
             sums = [
                 [
                     int((steps.times * each).sum())

@@ -94,5 +94,5 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
 def has_accumulator(chain: Chain, index: int) -> bool:
     """Whether conv `index` sums into an accumulator, since an epilogue turns its sums into what it writes."""
     conv = chain.conv[index]
-    changes = conv.bias or conv.activation != "none" or conv.requantize is not None
+    changes = conv.bias or conv.activation != "none" or conv.requantize is not None or conv.add is not None
     return changes or chain.output_dtype(index) != chain.sum_dtype(index)

@@ -15,6 +15,7 @@ import numpy as np
 
 from hexconv.analyze.block_grid import BlockAxes, blocks_doubled
 from hexconv.analyze.plan_axes import way_of
+from hexconv.spec.extents import added_at
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 
 
@@ -25,13 +26,13 @@ class Leaf:
     Attributes:
         does: what it does: `read input`, `read filter 1`, `conv 1 init`, `conv 1`, `conv 1 epilogue`, `write output`.
         touches: names of caches, those that are read first.
-        elementwise: whether it writes each element from the same element of what it reads.
+        elementwise: the caches from whose elements it writes those at the same place of another.
         copies_in: whether it copies from memory to a cache.
     """
 
     does: str
     touches: tuple[str, ...]
-    elementwise: bool = False
+    elementwise: tuple[str, ...] = ()
     copies_in: bool = False
 
 
@@ -55,12 +56,18 @@ class ConvLoops:
         tiles: the loop over its channel tiles.
         inside: a loop over the blocks of one step.
         has_accumulator: whether its sums have a cache of their own.
+        makes: the tensors that are made in its steps: what it reads, and those that it or convs inside add.
+        adds: the tensor that it adds, if any.
+        adds_in_place: whether an element of that tensor stands where its sum does.
     """
 
     steps: bool
     tiles: bool
     inside: bool
     has_accumulator: bool
+    makes: tuple[int, ...]
+    adds: int | None = None
+    adds_in_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,11 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
             axes.extents[index + 1].column_blocks,
         )
         tiles, sums = bool(axes.tiles(index)[0, 0, k] > 1), axes.has_accumulator(index)
-        convs.append(ConvLoops(bool(stripes.row_steps[index, h] > 1), tiles, max(blocks) > 1, sums))
+        makes = tuple(tensor for tensor, home in enumerate(axes.chain.homes) if home == index)
+        add = axes.chain.conv[index].add
+        known = (bool(stripes.row_steps[index, h] > 1), tiles, max(blocks) > 1, sums)
+        in_place = add is not None and added_at(axes.chain, index) == (0, 0)
+        convs.append(ConvLoops(*known, makes, add.tensor if add else None, in_place))
     return NestLoops(
         images=axes.extents[-1].batch > 1,
         convs=tuple(convs),
@@ -154,7 +165,7 @@ def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[N
     filter = () if loops.is_resident else (_read_filter(index),)
     computed = (*_blocks(loops, index), *after)
     tile = (*filter, *computed)
-    source = _conv(loops, index - 1) if index else (_READ_INPUT,)
+    source = tuple(node for tensor in conv.makes for node in (_conv(loops, tensor - 1) if tensor else (_READ_INPUT,)))
     if loops.by_channels and conv.steps and not loops.rings:
         return _loop(conv.tiles, _loop(conv.steps, (*source, *tile)))
     ahead = (_READ_INPUT,) if index + 1 == loops.rings and loops.reads_first else ()
@@ -177,7 +188,10 @@ def _blocks(loops: NestLoops, index: int) -> tuple[Node, ...]:
     conv = f"conv {index + 1}"
     body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, filter_cache(index + 1)))]
     if sums != target:
-        body.append(Leaf(f"{conv} epilogue", (sums, target), elementwise=True))
+        adds = loops.convs[index].adds
+        other = () if adds is None else (source_cache(adds + 1),)
+        in_place = (sums, *(other if loops.convs[index].adds_in_place else ()))
+        body.append(Leaf(f"{conv} epilogue", (sums, *other, target), elementwise=in_place))
     return _loop(loops.convs[index].inside, body)
 
 
@@ -193,13 +207,13 @@ class Statement:
     Attributes:
         starts: caches that become live with it.
         ends: caches that are dead after it.
-        elementwise: whether it writes each element from the same element of what it reads.
+        elementwise: of the caches that are dead after it, those whose elements it writes at the same place of another.
         inside: the statements of its body, where it is a loop.
     """
 
     starts: tuple[str, ...]
     ends: tuple[str, ...]
-    elementwise: bool
+    elementwise: tuple[str, ...]
     inside: "tuple[Statement, ...]"
 
 
@@ -268,11 +282,12 @@ def _statements(
     mine = {name for name in shared | outermost if name not in outside}
     body = []
     for index, (node, names) in enumerate(zip(nodes, touched, strict=True)):
+        ends = tuple(name for name in names if name in mine and last[name] == index)
         body.append(
             Statement(
                 starts=tuple(name for name in names if name in mine and first[name] == index),
-                ends=tuple(name for name in names if name in mine and last[name] == index),
-                elementwise=isinstance(node, Leaf) and node.elementwise,
+                ends=ends,
+                elementwise=tuple(name for name in node.elementwise if name in ends) if isinstance(node, Leaf) else (),
                 inside=_statements(node.body, outside | mine) if isinstance(node, Loop) else (),
             )
         )

@@ -1,10 +1,11 @@
 """Lower bounds of a chain, whatever the plan: the bytes that must be moved, and the MACs that must be done.
 
 The pixels that must be read are found backwards from the chain's output, all of which is needed. A pixel of a tensor is
-read if a tap of the next conv meets it while that conv computes a pixel that is read itself. So rows and columns that a
-stride or a dilation steps over are not needed, nor those behind the last stride, nor those that only unneeded pixels
-read. Rows and columns are independent of each other: a list of each per tensor is enough. If a pixel is read, all of
-its channels are: the groups of a conv read all channels of its source together.
+read if a tap of the next conv meets it while that conv computes a pixel that is read itself, or if it is added to such
+a pixel. So rows and columns that a stride or a dilation steps over are not needed, nor those behind the last stride,
+nor those that only unneeded pixels read. A conv reads rows and columns independently of each other: an area, which is a
+list of each, per conv that reads a tensor is enough. If a pixel is read, all of its channels are: the groups of a conv
+read all channels of its source together.
 
 Traffic. Every element of the input that is read counts once, and so does every element of the packed output. A tap of a
 filter counts if it meets a logical pixel, and not only padding, from any pixel that is read. Biases, vectors of
@@ -14,6 +15,7 @@ MACs. Every pixel of a conv's output that is read counts once, with its K output
 Products with padding count like any other: every kernel multiplies them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -44,12 +46,35 @@ class Work:
     macs: dict[str, int]
 
 
+Area = tuple[Indices, Indices]
+"""All pairs of some rows and some columns."""
+
+
 @dataclass(frozen=True)
 class _Reached:
     """What outputs read along one axis: the logical indices of the source, and the taps that meet any of them."""
 
     indices: Indices
-    taps: int
+    taps: Indices
+
+
+def _apart(areas: Sequence[Area]) -> list[Area]:
+    """Leave out areas that others contain; mostly one is left."""
+    found = list[Area]()
+    for area in sorted(areas, key=lambda area: -len(area[0]) * len(area[1])):
+        if not any(all(np.isin(one, other).all() for one, other in zip(area, more, strict=True)) for more in found):
+            found.append(area)
+    return found
+
+
+def _count(areas: Sequence[Area]) -> int:
+    """Count the pairs that are in any of some areas."""
+    if len(areas) == 1:
+        return len(areas[0][0]) * len(areas[0][1])
+    is_in = np.zeros([1 + max((int(area[axis].max(initial=0)) for area in areas), default=0) for axis in (0, 1)], bool)
+    for rows, columns in areas:
+        is_in[np.ix_(rows, columns)] = True
+    return int(is_in.sum())
 
 
 @lru_cache(REMEMBERED)
@@ -63,15 +88,19 @@ def needed_work(chain: Chain) -> Work:
     filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
     traffic = {"output": prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
     rows, columns = (np.arange(size) for size in chain.shapes[-1][1:3])
+    areas: dict[int, list[Area]] = {last + 1: [(rows, columns)]}
     macs = {}
     for index in reversed(range(len(chain.conv))):
-        conv, source = chain.conv[index], chain.shapes[index]
-        outputs = chain.input[0] * len(rows) * len(columns) * conv.out_channels
-        macs[conv_name(index + 1)] = outputs * macs_per_output(chain, index)
-        down, across = _reached(conv, 0, rows, source[1]), _reached(conv, 1, columns, source[2])
-        rows, columns = down.indices, across.indices
-        traffic[filter_name(index + 1)] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * filter_bytes
-    traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * DTYPE_BYTES[chain.dtype]
+        conv, source, outputs = chain.conv[index], chain.shapes[index], _apart(areas[index + 1])
+        if conv.add:
+            areas.setdefault(conv.add.tensor, []).extend(outputs)
+        made = chain.input[0] * _count(outputs) * conv.out_channels
+        macs[conv_name(index + 1)] = made * macs_per_output(chain, index)
+        read = [[_reached(conv, axis, area[axis], source[axis + 1]) for axis in (0, 1)] for area in outputs]
+        areas.setdefault(index, []).extend((down.indices, across.indices) for down, across in read)
+        taps = _count([(down.taps, across.taps) for down, across in read])
+        traffic[filter_name(index + 1)] = prod(chain.filter_shapes[index][:2]) * taps * filter_bytes
+    traffic["input"] = chain.input[0] * _count(_apart(areas[0])) * chain.input[3] * DTYPE_BYTES[chain.dtype]
     return Work(dict(reversed(traffic.items())) | vectors_bytes(chain), dict(reversed(macs.items())))
 
 
@@ -93,10 +122,10 @@ def _reached(conv: Conv2d, axis: int, outputs: Indices, size: int) -> _Reached:
     """What `outputs` of a conv read of a source of `size` indices, along rows (axis 0) or columns (axis 1)."""
     stride, dilation = conv.stride[axis], conv.dilation[axis]
     before = (conv.padding.top, conv.padding.left)[axis]
-    reached, taps = np.zeros(size, bool), 0
+    reached, taps = np.zeros(size, bool), np.zeros(conv.kernel[axis], bool)
     for tap in range(conv.kernel[axis]):
         at = np.asarray(outputs) * stride + tap * dilation - before
         met = at[(at >= 0) & (at < size)]
         reached[met] = True
-        taps += bool(met.size)
-    return _Reached(np.flatnonzero(reached), taps)
+        taps[tap] = met.size > 0
+    return _Reached(np.flatnonzero(reached), np.flatnonzero(taps))

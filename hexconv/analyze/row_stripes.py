@@ -11,9 +11,9 @@ in one step, so r of the conv before is the whole stripe. A cache holds its stri
 Rings (`halo = "roll"`, of more than one stripe). A stripe of the output stands for g rows of a tensor, and the first
 stripe depends on u rows. With n = min(g, u), stripe t makes those of the rows t * g + u - n .. t * g + u - 1 that
 exist. Stripes begin below 0, so that earlier rows are made before the first output, one stripe's share after the other.
-A ring holds the rows that n' new rows of its reader read, (n' - 1) * stride + reach, or n if that is more. Double
-buffering reads the input one stripe's share earlier, into a ring with as many rows more; it reads nothing earlier where
-a stride steps over rows.
+A ring holds the rows that n' new rows of its reader read, (n' - 1) * stride + reach, or n if that is more; where an Add
+reads the tensor as well, all from the first row that a stripe adds. Double buffering reads the input one stripe's share
+earlier, into a ring with as many rows more; it reads nothing earlier where a stride steps over rows.
 
 Bands (`hexconv.kernel.bands`). A thread runs the stripes that its band meets, and makes the rows of its band alone; its
 first stripe finds no rows made. Caches have the same size as without bands.
@@ -44,7 +44,7 @@ from hexconv.kernel.bands import RowBands
 from hexconv.kernel.cost import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER
 from hexconv.kernel.form import rows_together
 from hexconv.spec import Chain, Conv2d, tensor_extents
-from hexconv.spec.extents import reads_input_rows
+from hexconv.spec.extents import added_at, reads_input_rows
 
 Span = tuple[int, int]
 """The first and one past the last of some rows."""
@@ -126,7 +126,46 @@ class Share:
         return ceil_divide(rows - self.lead, self.apart) + ceil_divide(self.lead + self.made, self.apart) - 1
 
 
-def shares_of(convs: Sequence[RowsOfConv], stored: Sequence[int], size: Any, step: Any = None) -> list[Share]:
+@dataclass(frozen=True)
+class Added:
+    """What Adds ask of stripes: which rows they read, and which tensors are made whole for them.
+
+    Attributes:
+        reads: for each Add, the tensor that it reads, the one that it makes, and by how many rows it reads behind the
+            rows that it makes.
+        whole: the tensors that one step makes, since a tensor is added behind them.
+    """
+
+    reads: tuple[tuple[int, int, int], ...] = ()
+    whole: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, chain: Chain, unit: int = 1) -> "Added":
+        """Take the Adds of a chain, in rows, or in slabs of `unit` rows."""
+        adds = [(conv.add.tensor, index) for index, conv in enumerate(chain.conv) if conv.add]
+        return cls(tuple((of, at + 1, added_at(chain, at)[0] // unit) for of, at in adds), chain.whole)
+
+    def ring(self, tensor: int, end: Any, shares: Sequence[Share]) -> Any:
+        """Count the rows that a ring holds for Adds: from the first that a step of the sum reads to the last made.
+
+        Args:
+            tensor: the tensor of the ring.
+            end: one past the last row of it that there is in step 0 of what reads it.
+            shares: those of the tensors behind it.
+        """
+        most = 0
+        for of, made, behind in self.reads:
+            if of == tensor and made - tensor <= len(shares):
+                most = np.maximum(most, end - behind - shares[made - tensor - 1].lead)
+        return most
+
+
+NOTHING_ADDED = Added()
+
+
+def shares_of(
+    convs: Sequence[RowsOfConv], stored: Sequence[int], size: Any, step: Any = None, added: Added = NOTHING_ADDED
+) -> list[Share]:
     """Return the share of every tensor, the input first; the output's is that of a step of the last conv.
 
     Args:
@@ -135,17 +174,22 @@ def shares_of(convs: Sequence[RowsOfConv], stored: Sequence[int], size: Any, ste
         size: the rows of a stripe.
         step: the rows that an intermediate is made by at a time; None where all that a step reads is made in one. It is
             so too behind a stride that steps over rows.
+        added: what Adds read.
     """
     found, under, steps_over = [Share(np.minimum(size, stored[-1]), size, 0 * size, size, size)], size, False
     for index in reversed(range(len(convs))):
         conv, reader = convs[index], found[0]
         steps_over = steps_over or conv.reach < conv.stride
-        read = conv.rows_read(reader.stripe if step is None else np.minimum(step, reader.stripe))
+        most = step if step is not None and index + 1 not in added.whole else reader.stripe
+        read = conv.rows_read(np.minimum(most, reader.stripe))
         apart, under = reader.apart * conv.stride, conv.rows_read(under)
-        parts = apart // step if step is not None and index and not steps_over else 1
+        has_steps = index and index not in added.whole and not steps_over
+        parts = apart // step if step is not None and has_steps else 1
+        of_sums = added.ring(index, under, found)
         apart, under = apart // parts, under - (parts - 1) * (apart // parts)
         made = np.minimum(apart, under)
-        ring = np.minimum(np.maximum(made, conv.rows_read(reader.made)), stored[index])
+        held = np.maximum(np.maximum(made, conv.rows_read(reader.made)), of_sums)
+        ring = np.minimum(held, stored[index])
         stripe = np.minimum(read, stored[index])
         found.insert(0, Share(stripe, apart, under - made, made, ring, reader.steps * parts))
     return found
@@ -195,6 +239,7 @@ class RowsOfChain:
         bands: for each thread, the first and one past the last row of every tensor that it makes.
         threads: the number of threads that the plan asks for.
         reads_input: whether the first conv reads a row of the input.
+        added: what Adds read.
     """
 
     convs: tuple[RowsOfConv, ...]
@@ -203,6 +248,7 @@ class RowsOfChain:
     bands: tuple[tuple[Span, ...], ...]
     threads: int
     reads_input: bool
+    added: Added
 
     @classmethod
     def of(cls, chain: Chain, bands: RowBands, threads: int) -> "RowsOfChain":
@@ -218,6 +264,7 @@ class RowsOfChain:
             ),
             threads=threads,
             reads_input=reads_input_rows(chain),
+            added=Added.of(chain),
         )
 
 
@@ -298,7 +345,7 @@ class StripeCounts:
     @cached_property
     def shares(self) -> list[Share]:
         """The share of every tensor."""
-        return shares_of(self.chain.convs, self.chain.stored, self.size)
+        return shares_of(self.chain.convs, self.chain.stored, self.size, added=self.chain.added)
 
     @cached_property
     def ahead(self) -> Integers:

@@ -17,9 +17,9 @@ Every plan runs its own program, and all programs advance one operation at a tim
 few loops differ. Arrays hold what each plan has allocated so far. A free allocation has the time at which it was freed,
 since the rule orders allocations of one size by that time.
 
-A program is a list of operations. `START cache source`: the cache gets memory. It takes over the memory of `source`
-where `source` ends in the same elementwise statement and has the same dtype, size and place. `END cache`: the memory of
-the cache is free, unless another cache has taken it over.
+A program is a list of operations. `START cache sources`: the cache gets memory. It takes over that of the first of up
+to two sources, which end in the same elementwise statement, that has the same dtype, size and place. `END cache`: the
+memory of the cache is free, unless another cache has taken it over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,13 +50,13 @@ class Programs:
         of_plan: [N]: the class of every plan.
         operation: [T, classes]: NOTHING, START or END.
         cache: [T, classes]: which cache, by its place in `BlockAxes.caches`.
-        source: [T, classes]: whose memory a START may take over; NO_SOURCE for none.
+        sources: [2, T, classes]: whose memory a START may take over; NO_SOURCE for none.
     """
 
     of_plan: Integers
     operation: Integers
     cache: Integers
-    source: Integers
+    sources: Integers
 
 
 def programs(axes: BlockAxes) -> Programs:
@@ -65,10 +65,10 @@ def programs(axes: BlockAxes) -> Programs:
     names = tuple(cache.name for cache in axes.caches)
     lists = [_program(loops_of(axes, at), names) for at in examples.tolist()]
     length = max(map(len, lists))
-    padding = (NOTHING, 0, NO_SOURCE)
+    padding = (NOTHING, 0, NO_SOURCE, NO_SOURCE)
     table = np.array([[*operations, *[padding] * (length - len(operations))] for operations in lists])
-    operation, cache, source = table.transpose(2, 1, 0)
-    return Programs(of_plan, operation, cache, source)
+    operation, cache, *sources = table.transpose(2, 1, 0)
+    return Programs(of_plan, operation, cache, np.array(sources))
 
 
 def _signatures(axes: BlockAxes) -> Integers:
@@ -82,21 +82,23 @@ def _signatures(axes: BlockAxes) -> Integers:
 
 
 @lru_cache(REMEMBERED)
-def _program(loops: NestLoops, caches: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
+def _program(loops: NestLoops, caches: tuple[str, ...]) -> "tuple[Operation, ...]":
     """Return the operations of all plans of one nest."""
     return tuple(_operations(statements(loops), {name: place for place, name in enumerate(caches)}))
 
 
-def _operations(steps: Sequence[Statement], places: dict[str, int]) -> Iterator[tuple[int, int, int]]:
+Operation = tuple[int, int, int, int]
+
+
+def _operations(steps: Sequence[Statement], places: dict[str, int]) -> Iterator[Operation]:
     """Walk over the nest, and return its operations as a flat list."""
     for step in steps:
         for name in step.starts:
-            sources = [end for end in step.ends if end != name] if step.elementwise else []
-            assert len(sources) <= 1, "an elementwise statement reads one cache"
-            yield START, places[name], places[sources[0]] if sources else NO_SOURCE
+            first, second, *_ = (*(places[source] for source in step.elementwise), NO_SOURCE, NO_SOURCE)
+            yield START, places[name], first, second
         yield from _operations(step.inside, places)
         for name in step.ends:
-            yield END, places[name], NO_SOURCE
+            yield END, places[name], NO_SOURCE, NO_SOURCE
 
 
 AT_A_TIME = 1 << 15
@@ -191,12 +193,12 @@ def _run(axes: BlockAxes, programs: Programs, numbers: Integers) -> "_Memories":
     memories, sizes = _none_yet(len(caches), len(numbers), kind), np.array(sizes, dtype=kind)
     for time, operations in enumerate(programs.operation):
         now = operations[kinds]
-        cache, source = programs.cache[time][kinds], programs.source[time][kinds]
+        cache, sources = programs.cache[time][kinds], programs.sources[:, time][:, kinds]
         starting, ending = np.flatnonzero(now == START), np.flatnonzero(now == END)
         if len(starting):
             which = cache[starting]
             wanted = _Wanted(sizes[which, starting], dtype[which], in_vtcm[which, starting])
-            _start(memories, starting, which, source[starting], wanted, time)
+            _start(memories, starting, which, sources[:, starting], wanted, time)
         _end(memories, ending, cache[ending], time)
     return memories
 
@@ -215,13 +217,17 @@ def _none_yet(caches: int, plans: int, kind: type) -> _Memories:
     )
 
 
-def _start(memories: _Memories, plans: Integers, cache: Integers, source: Integers, wanted: _Wanted, time: int) -> None:
+def _start(
+    memories: _Memories, plans: Integers, cache: Integers, sources: Integers, wanted: _Wanted, time: int
+) -> None:
     """Put a cache of each of some plans into an allocation."""
-    above = memories.home[source, plans]
-    same = (memories.bytes[above, plans] == wanted.bytes) & (memories.dtype[above, plans] == wanted.dtype)
-    in_place = (source >= 0) & same & (memories.in_vtcm[above, plans] == wanted.in_vtcm)
-    memory = np.where(in_place, above, _found(memories, plans, wanted, time))
-    memories.taken[plans] = np.where(in_place, source, -1)
+    memory, taken = _found(memories, plans, wanted, time), np.full(len(plans), -1)
+    for source in sources[::-1]:
+        above = memories.home[source, plans]
+        same = (memories.bytes[above, plans] == wanted.bytes) & (memories.dtype[above, plans] == wanted.dtype)
+        in_place = (source >= 0) & same & (memories.in_vtcm[above, plans] == wanted.in_vtcm)
+        memory, taken = np.where(in_place, above, memory), np.where(in_place, source, taken)
+    memories.taken[plans] = taken
     is_new = memory == memories.count[plans]
     memories.count[plans] += is_new
     memories.dtype[memory, plans] = np.where(is_new, wanted.dtype, memories.dtype[memory, plans])

@@ -12,10 +12,13 @@ from hexconv.compute.requantised import NO_VECTORS, Array, requantized
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
 from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.curves import activated
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.names import numbered
 from hexconv.spec.vectors import NAMES, looked_up
 
 DOUBLES_EXACT_BELOW, SINGLES_EXACT_BELOW = 1 << 53, 1 << 24
+ENDS = {"none": (-inf, inf), "relu": (0, inf), "relu6": (0, 6)}
+"""The least and the largest of a sum of floats, by what follows it."""
 
 
 def reference(
@@ -38,13 +41,27 @@ def reference(
     Returns:
         NHWC; integers in their output dtype, floats in float64 (the last tensor is not rounded).
     """
-    tensor = image
+    tensors = [image]
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
-        sums = convolution(conv, tensor, filter, chain.output_zero_point(index))
+        sums = convolution(conv, tensors[-1], filter, chain.output_zero_point(index))
         sums = sums + bias if bias is not None else sums
         is_last = index == len(chain.conv) - 1
-        tensor = _stored(conv, sums, of_conv(vectors, index + 1), chain.output_dtype(index), is_last)
-    return tensor
+        of_this, dtype = of_conv(vectors, index + 1), chain.output_dtype(index)
+        made = _made(conv, sums, of_this, dtype)
+        made = added(chain, index, made, tensors[conv.add.tensor]) if conv.add else made
+        tensors.append(made if is_last and dtype.startswith("float") else made.astype(dtype))
+    return tensors[-1]
+
+
+def added(chain: Chain, index: int, made: Array, other: Array) -> Array:
+    """Add an earlier tensor to what conv `index` makes, by the definition of the sum."""
+    add = chain.conv[index].add
+    assert add
+    if chain.is_integer:
+        low = INTEGER_RANGE[chain.dtype][0]
+        one, another = (codes.astype(np.int64) - low for codes in (made, other))
+        return chain.summed(index).defined(one, another) + low
+    return np.clip(made + other.astype(np.float64), *ENDS[add.activation])
 
 
 def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> Array:
@@ -122,12 +139,11 @@ def quantised(conv: Conv2d, sums: Array, dtype: str, of_this: Mapping[str, Array
     return looked_up(codes, of_this[TABLE]) if conv.activation == TABLE else codes
 
 
-def _stored(conv: Conv2d, sums: Array, of_this: Mapping[str, Array], dtype: str, is_last: bool) -> Array:
-    """The output tensor of a conv from its sums, as the next conv reads it."""
+def _made(conv: Conv2d, sums: Array, of_this: Mapping[str, Array], dtype: str) -> Array:
+    """What a conv makes of its sums, before it is stored or anything is added to it."""
     if conv.requantize:
         return quantised(conv, sums, dtype, of_this)
-    result = activated(sums, conv, of_this.get(SLOPE))
-    return result if is_last and dtype.startswith("float") else result.astype(dtype)
+    return activated(sums, conv, of_this.get(SLOPE))
 
 
 def magnitude(
@@ -159,12 +175,16 @@ def magnitude(
     60.0
     """
     size, most = float(np.max(np.abs(image.astype(np.float64)), initial=0.0)), inf
+    sizes = [size]
     for number, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True), 1):
         size = min(size, most)
         squares = size**2 * np.square(filter.astype(np.float64)).sum(axis=(1, 2, 3))
         squares = squares if bias is None else squares + np.square(bias.astype(np.float64))
         steepest = conv.curve.steepest(_slope(conv, number, vectors))
         size, most = float(np.sqrt(squares.max())) * steepest + conv.curve.at_zero, max(steepest, 1) * conv.curve.bound
+        if conv.add:
+            size, most = min(size, most) + sizes[conv.add.tensor], 6.0 if conv.add.activation == "relu6" else inf
+        sizes.append(size)
     return size
 
 

@@ -1,6 +1,6 @@
 """A whole chain in TE as one PrimFunc: packed input, convs, and their epilogues: bias, activation, requantisation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,8 +17,10 @@ from hexconv.kernel.layouts import Diagonal
 from hexconv.layout import Layout
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
+from hexconv.spec.addition import Add
+from hexconv.spec.code_sums import CodeSum, integer_form
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, added_at
 from hexconv.spec.names import INPUT_CACHE, OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.strips import Strips
@@ -186,16 +188,21 @@ class Beside:
             vectors.
         vectors: the per-channel values of its requantisation, [K] or more each, and its table, [256].
         place_of_entry: from a code, 0 to 255, to the place of its entry in the table.
+        addend: from the position of an element of the output to the element that is added to it; None where none is.
+        summed: the integer form of that sum, for integers.
     """
 
     bias: te.Tensor | None
     vectors: Vectors
     place_of_entry: Callable[[tirx.Expr], tirx.Expr]
+    addend: Callable[[Position], tirx.Expr] | None = None
+    summed: CodeSum | None = None
 
 
 def needs_epilogue(conv: Conv2d, accumulator_dtype: str, output_dtype: str) -> bool:
     """Whether the sums are not yet the output, so that they need an accumulator tile of their own."""
-    return conv.bias or conv.activation != "none" or conv.requantize is not None or accumulator_dtype != output_dtype
+    changes = conv.bias or conv.activation != "none" or conv.requantize is not None or conv.add is not None
+    return changes or accumulator_dtype != output_dtype
 
 
 def epilogue(
@@ -221,15 +228,16 @@ def epilogue(
 
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(output.layout, index)
-        value = finished(conv, sums(*index), sums.dtype, beside, at.channel, dtype)
+        value = finished(conv, sums(*index), sums.dtype, beside, at, dtype)
         outside = tirx.const(fringe, dtype)
         return at.where_logical(output, output.as_stored(value, at), output.as_stored(outside, at))
 
     return te.compute(output.layout.physical_shape, element, name=name)
 
 
-def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, channel: tirx.Expr, dtype: str) -> tirx.Expr:
+def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, at: Position, dtype: str) -> tirx.Expr:
     """One element of the output, in `dtype`, from its sum, in the dtype `of_sums`."""
+    channel = at.channel
     value = total if beside.bias is None else total + beside.bias[channel].astype(of_sums)
     if conv.activation != TABLE:
         value = activation(conv, value, beside.vectors[SLOPE][channel] if conv.activation == PRELU else None)
@@ -238,7 +246,29 @@ def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, chann
         value = requantized(value, conv.requantize, by_channel, dtype)
     if conv.activation == TABLE:
         value = beside.vectors[TABLE][beside.place_of_entry(value.astype("int32") - INTEGER_RANGE[dtype][0])]
-    return value.astype(dtype)
+    return _added(conv.add, value, beside, at, of_sums, dtype) if conv.add else value.astype(dtype)
+
+
+def _added(add: Add, value: tirx.Expr, beside: Beside, at: Position, of_sums: str, dtype: str) -> tirx.Expr:
+    """The sum of an element of the conv and of another tensor's, in `dtype`; floats are added in `of_sums`."""
+    assert beside.addend
+    other = beside.addend(at)
+    if beside.summed is None:
+        total = value + other.astype(of_sums)
+        least = total if add.activation == "none" else te.max(total, tirx.const(0, of_sums))
+        return (te.min(least, tirx.const(6, of_sums)) if add.activation == "relu6" else least).astype(dtype)
+    low = INTEGER_RANGE[dtype][0]
+    one, another = (each.astype("int32") - low for each in (value, other))
+    return (summed_codes(beside.summed, one, another) + low).astype(dtype)
+
+
+def summed_codes(form: CodeSum, one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
+    """The sum of two codes that count from 0 on, int32 (numpy's twin is `CodeSum.of_codes`)."""
+    total = _hidden((one * form.one + other * form.other + form.constant) >> form.shift, "int32")
+    made = te.min(te.max(total, tirx.const(form.ends[0], "int32")), tirx.const(form.ends[1], "int32"))
+    for first, second, result in form.mended:
+        made = tirx.Select(te.all(one == first, other == second), tirx.const(result, "int32"), made)
+    return made
 
 
 def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.Expr], dtype: str) -> tirx.Expr:
@@ -288,12 +318,12 @@ def _is_little(by: Requantize) -> bool:
     return isinstance(by.shift, int) and by.shift < 0 and by.most_multiplier < 1 << -by.shift
 
 
-def _hidden(value: tirx.Expr) -> tirx.Expr:
-    """A 64-bit value whose range is hidden from TVM.
+def _hidden(value: tirx.Expr, dtype: str = "int64") -> tirx.Expr:
+    """A value whose range is hidden from TVM.
 
     Where TVM can prove that a clamp leaves one code, it makes the result a constant, and the conv then reads nothing.
     """
-    return tirx.reinterpret("int64", tirx.reinterpret("uint64", value))
+    return tirx.reinterpret(dtype, tirx.reinterpret(f"u{dtype}", value))
 
 
 def _to_even(product: tirx.Expr, by: Requantize, bits: tirx.Expr) -> tirx.Expr:
@@ -358,19 +388,37 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     filters = [_filter(chain, layouts, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     vectors = _vectors(chain, layouts)
-    tensor = pack_input(image, stored[0], chain.zero_point, strips)
+    tensors = [pack_input(image, stored[0], chain.zero_point, strips)]
     for index in range(len(chain.conv)):
-        source = Source(tensor, stored[index], chain.output_zero_point(index))
+        source = Source(tensors[index], stored[index], chain.output_zero_point(index))
         ends = has_epilogue(chain, index, layouts)
         beside = Beside(biases[index], vectors[index], lookup_place if layouts.has_rows else _as_it_is)
+        beside = with_addend(chain, index, beside, stored, tensors)
         name = output_name(chain, index, layouts)
-        tensor = _stage(chain, index, source, filters[index], beside, stored[index + 1], ends, name)
+        tensors.append(_stage(chain, index, source, filters[index], beside, stored[index + 1], ends, name))
+    tensor = tensors[-1]
     if layouts.lays_output_out:
         tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], layouts.output))
     packed = [filter.tensor for filter in filters]
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
     arguments = [image.tensor, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
+
+
+def with_addend(
+    chain: Chain, index: int, beside: Beside, stored: Sequence[Stored], tensors: Sequence[te.Tensor]
+) -> Beside:
+    """Add to the arguments of conv `index` the element that it adds to another one; tensors may be buffers."""
+    add = chain.conv[index].add
+    if not add:
+        return beside
+    rows, columns = added_at(chain, index)
+
+    def addend(at: Position) -> tirx.Expr:
+        place = Position(at.n, at.row + rows, at.column + columns, at.channel)
+        return stored[add.tensor].element_at(tensors[add.tensor], place)
+
+    return replace(beside, addend=addend, summed=integer_form(chain.summed(index)) if chain.is_integer else None)
 
 
 def _all_stored(chain: Chain, layouts: NestLayouts, strips: Strips | None) -> list[Stored]:

@@ -31,11 +31,10 @@ from hexconv.network.program_steps import (
     Window,
 )
 from hexconv.run.tensors import Array
+from hexconv.spec.code_sums import SOFTEST
 
 Stored = Mapping[str, Array]
 """The contents of buffers by name, logical NHWC."""
-SOFTEST = np.float32(2**20)
-"""A quotient beyond this is clipped to it before it is rounded; no code is as large."""
 
 
 def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:

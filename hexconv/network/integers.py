@@ -14,7 +14,7 @@ from math import frexp, prod
 
 import numpy as np
 
-from hexconv.network.answer import OPERATORS, SOFTEST, mean_of, result_of, stored_as
+from hexconv.network.answer import OPERATORS, mean_of, result_of, stored_as
 from hexconv.network.program_steps import (
     BLOCKS,
     NCHW,
@@ -31,15 +31,13 @@ from hexconv.network.program_steps import (
     is_codes,
 )
 from hexconv.run.tensors import Array
+from hexconv.spec.code_sums import CODES, LAST_SHIFT, MENDED, SOFTEST, Ends, Interval, sum_form
 
-CODES = 256
 VECTOR_BYTES = 128
 HEADER_BYTES = 128
 """Of a form whose arrays begin at a vector."""
 TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS, SOFTMAX = range(1, 14)
 """The numbers of `enum hexconv_form`."""
-FREE = 1 << 60
-"""More than any sum of products."""
 
 
 def with_integers(program: Program) -> Program:
@@ -211,88 +209,30 @@ def _routed(source: Array, target: Array, distances: tuple[int, ...]) -> Array:
     return control
 
 
-Ends = tuple[int, int]
-"""The least and the largest number that a result is held within, 0 and 255 where it may have all."""
-
-
 def _ends(codes: Array, result: Operand) -> Ends:
     return int(codes.min()) if result.low > -np.inf else 0, int(codes.max()) if result.high < np.inf else CODES - 1
 
 
-@dataclass(frozen=True)
-class Interval:
-    """The constants that make `(product + constant) >> shift` the wanted code; none where `low` is above `high`."""
-
-    low: Array
-    high: Array
-
-    @classmethod
-    def of(cls, codes: Array, products: Array, shift: int, ends: Ends, axis: int | None = None) -> "Interval":
-        """Look at all codes, or along one axis; the least and the largest code take any number beyond."""
-        least, most = ends
-        lows = np.where(codes > least, (codes << shift) - products, -FREE)
-        highs = np.where(codes < most, ((codes + 1) << shift) - 1 - products, FREE)
-        return cls(lows.max(axis), highs.min(axis))
-
-    @property
-    def middle(self) -> Array:
-        """A constant within, which is near 0 where one end is free."""
-        both = (self.low + self.high) // 2
-        return np.where(
-            self.low <= -FREE, np.minimum(self.high, 0), np.where(self.high >= FREE, np.maximum(self.low, 0), both)
-        )
-
-
-LAST_SHIFT = 7
-"""The most bits by which HVX shifts halves as it narrows them to bytes."""
-SUM_BITS, SUM_REACH, MENDED = 21, 2, 4
-"""Bits of a multiplier of a sum; how far beside the nearest ones it is looked for; pairs that may be mended."""
-
-
 def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[float, float]) -> bytes | None:
-    """Search multipliers for a table of 256 by 256 numbers from 0 on that rises along both axes."""
-    largest = max(slopes)
-    shift = min(SUM_BITS - frexp(largest)[1], 14 + LAST_SHIFT)
-    if shift < 14 or largest * 2**shift > 2**SUM_BITS - SUM_REACH - 1:
-        shift -= 1
-    if shift < 14:
-        return None
-    nearest = [round(slope * 2**shift) for slope in slopes]
+    """The form of a table of 256 by 256 numbers from 0 on that rises along both axes."""
     ends = _ends(codes, step.result)
-    found = _multipliers(codes, nearest, shift, ends)
+    found = sum_form(codes, slopes, ends)
     if found is None:
         return None
-    one, other, constant, pairs = found
+    pairs = np.array(found.mended, np.int64).reshape(-1, 3)
     row = _row_of(pairs) if len(pairs) > MENDED else None
     if len(pairs) > MENDED and row is None:
         return None
     axis, code = row or (0, 0)
     table = codes[code] if axis == 1 else codes[:, code]
     by_byte = table[np.arange(CODES) ^ flips[2 - axis if axis else 0]] ^ turned_bit(step.result)
-    pairs = pairs[: 0 if row else MENDED]
+    pairs = np.pad(pairs[: 0 if row else MENDED], ((0, 0), (0, 1)))
     sign = turned_bit(step.result)
-    numbers = (SUM, one, other, constant, shift, *flips, sign, *ends, len(pairs))
+    numbers = (SUM, found.one, found.other, found.constant, found.shift, *flips, sign, *ends, len(pairs))
     filled = np.concatenate([pairs, *[pairs[-1:]] * (MENDED - len(pairs))]) if len(pairs) else np.zeros((MENDED, 4))
     mended = np.array((*numbers, axis, code ^ flips[axis - 1] if row else 0), np.int32).tobytes()
     form = mended + filled.astype(np.uint8).tobytes()
     return form.ljust(HEADER_BYTES, b"\0") + _laid(by_byte).tobytes()
-
-
-def _multipliers(codes: Array, nearest: list[int], shift: int, ends: Ends) -> tuple[int, int, int, Array] | None:
-    axis = np.arange(CODES, dtype=np.int64)
-    best: tuple[int, int, int, Array] | None = None
-    for apart in sorted(product(range(-SUM_REACH, SUM_REACH + 1), repeat=2), key=lambda both: sum(map(abs, both))):
-        one, other = (max(value + more, 0) for value, more in zip(nearest, apart, strict=True))
-        products = axis[:, None] * one + axis * other
-        interval = Interval.of(codes, products, shift, ends)
-        for constant in map(int, (interval.middle, interval.low, interval.high)):
-            wrong = np.argwhere(np.clip((products + constant) >> shift, *ends) != codes)
-            if best is None or len(wrong) < len(best[3]):
-                pairs = np.column_stack([wrong, codes[tuple(wrong.T)], np.zeros(len(wrong), np.int64)])
-                best = one, other, constant, pairs
-            if interval.low <= interval.high:
-                return best
-    return best
 
 
 def _row_of(pairs: Array) -> tuple[int, int] | None:

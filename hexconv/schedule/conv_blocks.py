@@ -17,9 +17,9 @@ from hexconv.kernel import NestLayouts
 from hexconv.layout import Layout
 from hexconv.schedule import primitives
 from hexconv.schedule.primitives import Tiles
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import OUTPUT, accumulator
+from hexconv.spec.names import OUTPUT, accumulator, source_cache
 from hexconv.tir.loops import REDUCTION, Loops, is_unit, loop_roles
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
@@ -41,6 +41,7 @@ class ConvBlocks:
         layout: the layout of its result.
         source_axes: the axes of its source that it reads from end to end.
         filter_axes: the axes of its filter that it reads from end to end.
+        added: the name of the tensor that it adds; empty if there is none.
     """
 
     number: int
@@ -52,6 +53,7 @@ class ConvBlocks:
     layout: Layout
     source_axes: tuple[int, ...]
     filter_axes: tuple[int, ...]
+    added: str = ""
 
     @property
     def result(self) -> SBlockRV:
@@ -100,7 +102,13 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, layouts: N
         layout=layouts.activations[index + 1],
         source_axes=_source_axes(chain, index, layouts),
         filter_axes=_filter_axes(layouts, index),
+        added=_added(chain.conv[index]),
     )
+
+
+def _added(conv: Conv2d) -> str:
+    """Name the tensor that a conv adds; empty if there is none."""
+    return source_cache(conv.add.tensor + 1) if conv.add else ""
 
 
 def filter_scope(layouts: NestLayouts, index: int, plan: Plan) -> str:
@@ -141,11 +149,17 @@ def _filter_axes(layouts: NestLayouts, index: int) -> tuple[int, ...]:
 
 
 def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
-    """A conv reads whole blocks, or rows, of its source and of its filter; its epilogue, of its sums."""
+    """A conv reads whole blocks, or rows, of its source and of its filter; its epilogue, of its sums.
+
+    Of a tensor that is added it reads whole rows: where their blocks begin doesn't matter.
+    """
     primitives.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
     primitives.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
     if conv.epilogue:
         primitives.read_whole_blocks(sch, conv.epilogue, 0, inner_axes(conv.layout))
+        for place, read in enumerate(sch.get(conv.epilogue).reads):
+            if read.source.name == conv.added:
+                primitives.read_whole_blocks(sch, conv.epilogue, place, range(2, len(read.region)))
 
 
 def inner_axes(layout: Layout) -> tuple[int, ...]:

@@ -40,7 +40,8 @@ stripe once, for all of their own tiles. The tiles of the last conv stand around
             conv2d #2
 
 A conv that makes n' rows reads the last (n' - 1) * stride + reach rows of this tensor. The ring has R rows: that many,
-or n if n is more. Row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
+or n if n is more. A tensor that a later conv adds keeps the rows from the first one that this conv's step adds. Row r
+lies in slot r % R. `hexconv.lower.rings` folds the buffers.
 
 Read ahead (`buffering = "double"`). The input is read one stripe's share earlier than it is needed, into a ring with as
 many rows more, so that copies overlap with compute. Nothing is read ahead where a stride steps over rows, or where
@@ -50,7 +51,7 @@ Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 ro
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tvm
 import tvm_ffi
@@ -63,7 +64,7 @@ from hexconv.kernel.bands import row_bands
 from hexconv.schedule import primitives
 from hexconv.schedule.conv_blocks import Nest, Placed, end_row, first_row, of_band, streaming
 from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.extents import in_slabs, reads_input_rows
+from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows, tensor_extents
 from hexconv.tir.loops import LOOP_NAME, is_unit, with_extent
 from hexconv.tir.trees import conjuncts, uses
 
@@ -80,6 +81,8 @@ class Stream:
         ho: the loop over the rows that a step makes.
         loop_name: the name of that loop.
         all_rows: the rows of the whole tensor.
+        added: for each conv that adds the tensor, the number of tensors between that conv's output and this one, and
+            by how many rows what is added stands behind the row that it is added to.
         ho_outer: the loop over the steps of an intermediate in one step of its reader, None for the input.
         step_rows: the rows of a step; None where all that a step of the reader needs is made in one.
         band: the rows that a thread makes: the first, and one past the last; None where one thread makes all.
@@ -92,6 +95,7 @@ class Stream:
     ho: tirx.Var
     loop_name: str
     all_rows: int
+    added: tuple[tuple[int, int], ...] = ()
     ho_outer: tirx.Var | None = None
     step_rows: int | None = None
     band: tuple[tirx.Expr, tirx.Expr] | None = None
@@ -171,15 +175,18 @@ def shares_of(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list
     shares: list[Share] = []
     reader, apart, under, made = output.conv, output.stripe_rows, output.stripe_rows, output.stripe_rows
     steps, number, steps_over = 1, output.ho_outer, False
+    firsts = [0]  # the first row that step 0 makes of each tensor, the output first
     for tensor in tensors:
         apart, under = apart * reader.stride[0], reader.rows_read(under)
         parts = apart // tensor.step_rows if tensor.step_rows else 1
+        since = [under - (firsts[-1 - between] + behind) for between, behind in tensor.added if between < len(firsts)]
         apart, steps = apart // parts, steps * parts
         number = number * parts + tensor.ho_outer if parts > 1 else number
         under -= (parts - 1) * apart
         read, made = reader.rows_read(made), min(apart, under)
         steps_over = steps_over or reader.reach[0] < reader.stride[0]
-        ring, lead = min(max(made, read), tensor.all_rows), under - made
+        ring, lead = min(max(made, read, *since), tensor.all_rows), under - made
+        firsts.append(lead)
         if tensor.conv is None:
             ahead = min(apart, tensor.all_rows - ring) if is_ahead and not steps_over else 0
             shares.append(Share(tensor, parts, steps, number, apart, made, lead + ahead, ring + ahead, ahead))
@@ -372,9 +379,21 @@ def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, layouts: NestLay
         stripe_rows=bands.stripe_rows if layouts.has_rows else plan.h_split,
         band=_band(number) if has_bands else None,
     )
+    unit = 1 if layouts.has_rows else ROW_BLOCK
     tensors = [_stream(sch, plan, conv, kernels[conv.blocks.number - 1], has_bands) for conv in others]
     tensors.append(_input_stream(sch, nest))
+    numbers = range(number - 1, -1, -1)
+    tensors = [replace(each, added=_added(chain, tensor, unit)) for each, tensor in zip(tensors, numbers, strict=True)]
     return stream(sch.mod, output, tensors, plan.buffering == "double" and reads_input_rows(chain))
+
+
+def _added(chain: Chain, tensor: int, unit: int) -> tuple[tuple[int, int], ...]:
+    """Return for each conv that adds a tensor how far behind its output that tensor is: in tensors, and in rows."""
+    extents, found = tensor_extents(chain), []
+    for index, conv in enumerate(chain.conv):
+        if conv.add and conv.add.tensor == tensor:
+            found.append((index - tensor, (extents[tensor].top - extents[index + 1].top) // unit))
+    return tuple(found)
 
 
 def _stream(sch: Schedule, plan: Plan, conv: Placed, kernel: Conv2d, has_bands: bool) -> Stream:

@@ -176,12 +176,15 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
 
     placed: list[Placed] = []
     for conv in reversed(convs):
-        at = placed[-1].tiles.source if placed else tiles.innermost
+        at = _home(chain, placed, conv.number).tiles.source if placed else tiles.innermost
         later = [chain.conv[each.blocks.number - 1] for each in streaming(sch, placed)]
-        known = _place_conv(sch, conv, at, plan, layouts, later) if placed else _place_last(sch, conv, tiles, layouts)
-        placed.append(known)
+        if placed:
+            placed.append(_place_conv(sch, conv, at, plan, layouts, later, conv.number in chain.whole))
+        else:
+            placed.append(_place_last(sch, conv, tiles, layouts))
     axes = source_roles(layouts.activations[0])
-    input_loops = primitives.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
+    input_at = _home(chain, placed, 0).tiles.source
+    input_loops = primitives.stage_read(sch, input_cache, input_at, axes, parts.INPUT_READ)
     for conv in reversed(placed):
         # Stripes that roll inside of a channel tile all use its filter; with rows outside, ko_outer is the innermost.
         tile = conv.tiles.ko_outer if plan.halo == "roll" else conv.tiles.innermost
@@ -193,6 +196,11 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
     scheduled = rolled(sch, chain, plan, nest, layouts) if plan.halo == "roll" else Scheduled(sch.mod)
     module = guard_accumulators(scheduled.module, _epilogues(sch, placed))
     return replace(scheduled, module=module, overlaps=plan.buffering == "double")
+
+
+def _home(chain: Chain, placed: Sequence[Placed], tensor: int) -> Placed:
+    """Return the conv in whose steps a tensor is made; convs are placed from the last one on."""
+    return placed[len(chain.conv) - 1 - chain.homes[tensor]]
 
 
 def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, layouts: NestLayouts) -> tuple[SBlockRV, primitives.Tiles]:
@@ -234,12 +242,20 @@ def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, layouts: NestLayou
 
 
 def _place_conv(
-    sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, layouts: NestLayouts, later: Sequence[Conv2d]
+    sch: Schedule,
+    conv: ConvBlocks,
+    at: LoopRV,
+    plan: Plan,
+    layouts: NestLayouts,
+    later: Sequence[Conv2d],
+    is_whole: bool,
 ) -> Placed:
     """Compute any other conv at loop `at`, in outer loops of its own; `later` are those of the steps that it is in."""
     loops = primitives.fuse_producer(sch, conv.result, at, conv.result_axes)
     # A stripe of rows is made in one step, and one that rolls where the next one begins after a gap.
-    is_one_step = layouts.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
+    # So are those between a tensor and the conv that adds it.
+    steps_over = plan.halo == "roll" and steps_over_slabs(later)
+    is_one_step = layouts.has_rows or steps_over or is_whole
     rows = extent(sch, loops["ho"]) if is_one_step else plan.h_split
     splits = (rows, plan.k_split * CHANNEL_BLOCK // layouts.channel_units[conv.number])
     # A stripe that rolls makes new rows of each tensor once, for all channel tiles of what reads them.

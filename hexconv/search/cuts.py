@@ -7,7 +7,7 @@ pieces cost together is a sum, and
 
 is exact: n convs have n (n + 1) / 2 pieces, and each is searched over all of its plans, unless cuts with it need more
 bytes than the whole chain moves as one piece. At a cut an intermediate is written and read again; in return the cut may
-save MACs and memory.
+save MACs and memory. There is no cut between a tensor and a conv that adds it.
 
 Costs are compared by the first two figures of the objective (`hexconv.search.question`), then by the number of pieces.
 For the footprint the largest piece counts, since pieces use VTCM one after the other; among cuts of the same largest
@@ -123,8 +123,14 @@ class Pieces:
         self.chain, self.question = chain, question
         self.count = len(chain.conv)
 
+    def are_alone(self, first: int, end: int) -> bool:
+        """Whether convs `first` .. `end - 1` can be a piece: no Add reads a tensor from the other side of a cut."""
+        return not self.chain.whole.intersection((first, end))
+
     def found(self, first: int, end: int) -> Found | None:
         """Search all plans of convs `first` .. `end - 1`; None where no plan can serve these convs."""
+        if not self.are_alone(first, end):
+            return None
         try:
             return best_plan(piece_of(self.chain, first, end), self.question)
         except Unsupported:
@@ -136,7 +142,7 @@ class Pieces:
         A cut moves at least what its pieces need. Single convs are always searched: they are what fusing is held
         against.
         """
-        if end - first > 1 and self._is_hopeless(first, end):
+        if end - first > 1 and self.are_alone(first, end) and self._is_hopeless(first, end):
             return None
         return self.found(first, end)
 
@@ -151,9 +157,15 @@ class Pieces:
     @cached_property
     def _least_needed(self) -> tuple[dict[int, int], dict[int, int]]:
         """The least bytes that any cut of the first convs needs, and of the last convs: each by their number."""
-        count, needed = self.count, partial(_needed_bytes, self.chain)
-        first = best_ways(count, 0, lambda before, start, end: [before + needed(start, end)])
-        last = best_ways(count, 0, lambda behind, start, end: [behind + needed(count - end, count - start)])
+        count = self.count
+
+        def needed(start: int, end: int) -> list[int]:
+            return [_needed_bytes(self.chain, start, end)] if self.are_alone(start, end) else []
+
+        first = best_ways(count, 0, lambda before, start, end: [before + more for more in needed(start, end)])
+        last = best_ways(
+            count, 0, lambda behind, start, end: [behind + more for more in needed(count - end, count - start)]
+        )
         return first, last
 
     def piece(self, first: int, end: int) -> Piece | None:
@@ -178,7 +190,7 @@ def _needed_bytes(chain: Chain, first: int, end: int) -> int:
 
 @lru_cache(REMEMBERED)
 def piece_of(chain: Chain, first: int, end: int) -> Chain:
-    """Return convs `first` .. `end - 1` of a chain as a chain of their own.
+    """Return convs `first` .. `end - 1` of a chain as a chain of their own; no Add reads over its ends (`Pieces`).
 
     What one piece hands to the next lies in pixels: no channel is padded, and nothing is copied between them.
 
@@ -189,9 +201,8 @@ def piece_of(chain: Chain, first: int, end: int) -> Chain:
     >>> [(piece.input, piece.input_layout, piece.output_layout) for piece in pieces]
     [((1, 16, 16, 4), 'NHCW32c', 'NHWC'), ((1, 14, 14, 8), 'NHWC', 'NHWC8h8w32c')]
     """
-    piece = replace(
-        chain, input=chain.shapes[first], zero_point=chain.output_zero_point(first), conv=chain.conv[first:end]
-    )
+    convs = tuple(replace(conv, add=conv.add and conv.add.behind(first)) for conv in chain.conv[first:end])
+    piece = replace(chain, input=chain.shapes[first], zero_point=chain.output_zero_point(first), conv=convs)
     written = chain.output_layout if end == len(chain.conv) else PIXELS
     return replace(piece, input_layout=chain.input_layout if first == 0 else PIXELS, output_layout=written)
 
@@ -267,7 +278,7 @@ class Cuts:
 
     Attributes:
         best: the best cut; None where some conv fits in no piece.
-        separate: the cut with every conv in its own piece; None where a conv does not fit.
+        separate: the cut with every conv in its own piece, but for those under an Add; None where one doesn't fit.
         fused: the whole chain as one piece; None where it does not fit.
         joints: where the best cut cuts, and why.
         too_large: the convs (counted from 1) that do not fit even alone, each with the bytes that it needs.
@@ -303,7 +314,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
     alone = [(index, asked.found(index, index + 1)) for index in range(asked.count)]
     return Cuts(
         best=best,
-        separate=asked.cut(*range(1, asked.count)),
+        separate=asked.cut(*(end for end in range(1, asked.count) if end not in chain.whole)),
         fused=asked.cut(),
         joints=tuple(_joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),

@@ -80,7 +80,7 @@ def _value(value: object) -> str:
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if is_dataclass(value):
         inside = ((field.name, getattr(value, field.name)) for field in fields(value))
-        stated = [f"{name} = {_value(item)}" for name, item in inside if item is not None]
+        stated = [f"{name.rstrip('_')} = {_value(item)}" for name, item in inside if item is not None]
         return "{ " + ", ".join(stated) + " }"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
 

@@ -12,6 +12,8 @@ from pydantic.dataclasses import dataclass
 from hexconv.errors import InputError
 from hexconv.hashed import hashed_once
 from hexconv.spec.activations import CURVES, TABLE, Activation, Curve, check_parameters
+from hexconv.spec.addition import Add, check_add
+from hexconv.spec.code_sums import Summed, integer_form
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, LARGEST_INT32, ZERO_POINTS, Dtype
 from hexconv.spec.fields import STRICT, Pair, Rows, Size, in_one_line
 from hexconv.spec.requantize import Requantize, ZeroPoint
@@ -87,6 +89,7 @@ class Conv2d:
             the bias of each channel beside its own filter. If left out, the largest that `filter_l1` and `bias_limit`
             allow together, as if one channel had both. Beyond int32, plain sums in 64 bits.
         requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
+        add: an earlier tensor of the chain that is added to what the conv makes.
     """
 
     out_channels: Size
@@ -105,6 +108,7 @@ class Conv2d:
     bias_limit: Annotated[int, Field(ge=0, le=2**31)] | None = None
     sum_limit: Annotated[int, Field(ge=0, le=2**62)] | None = None
     requantize: Requantize | None = None
+    add: Add | None = None
 
     @cached_property
     def reach(self) -> tuple[int, int]:
@@ -161,6 +165,7 @@ class Conv2d:
             f"d{self.dilation[0]}x{self.dilation[1]}" if self.dilation != (1, 1) else "",
             "p" + "_".join(map(str, pad)) if any(pad) else "",
             f"g{self.groups}" if self.groups != 1 else "",
+            f"a{self.add.tensor}" if self.add else "",
         ]
         return "".join(parts)
 
@@ -376,6 +381,84 @@ class Chain:
             check_shapes(where, conv, self.shapes[index])
             check_dtypes(where, conv, self.dtype, self.dtype_of_filters, is_last)
         check_zero_point("chain.zero_point", self.zero_point, self.dtype)
+        for index, conv in enumerate(self.conv):
+            if conv.add:
+                self._check_add(index, conv.add)
+
+    def _check_add(self, index: int, add: Add) -> None:
+        """Refuse an Add of a tensor that isn't there, or that doesn't fit."""
+        where, tensor = f"chain.conv[{index}].add", add.tensor
+        check_add(where, add, self.dtype)
+        if tensor > index:
+            allowed = f"a tensor before it: input{f', or conv1 to conv{index}' if index else ''}"
+            raise InputError(f"{where}.from", add.from_, allowed)
+        theirs, own = self.shapes[tensor], self.shapes[index + 1]
+        if theirs != own:
+            raise InputError(
+                f"{where}.from", f"{add.from_} of {list(theirs)}", f"a tensor of {list(own)}, as its conv's"
+            )
+        if any(conv.stride != (1, 1) for conv in self.conv[tensor : index + 1]):
+            raise InputError(f"{where}.from", f"{add.from_}, behind which a conv has a stride", "convs of stride 1")
+        if self.is_integer and self.conv[index].requantize is None:
+            raise InputError.because(f"chain.conv[{index}].requantize is missing", "an Add sums codes of 8 bits")
+        if self.is_integer and integer_form(self.summed(index)) is None:
+            allowed = "scales that put no more than 4 of all 65,536 sums half way between two codes"
+            raise InputError(f"{where}.scales", str(list(add.scales or ())), allowed)
+
+    def summed(self, index: int) -> Summed:
+        """What the Add of conv `index` stands for, in codes from 0 on."""
+        add, low = self.conv[index].add, INTEGER_RANGE[self.dtype][0]
+        assert add
+        assert add.scales
+        zeros = (self.own_zero_point(index), self.output_zero_point(add.tensor), add.zero_point)
+        least, most = add.codes(self.dtype)
+        return Summed(add.scales, (zeros[0] - low, zeros[1] - low, zeros[2] - low), (least - low, most - low))
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """The convs, from 0, that read each tensor, the input first: the conv behind it, and those that add it.
+
+        >>> convs = [Conv2d(out_channels=8), Conv2d(out_channels=8, add=Add(from_="input"))]
+        >>> Chain(input=(1, 8, 8, 8), conv=tuple(convs)).readers
+        ((0, 1), (1,), ())
+        """
+        convs = range(len(self.conv))
+        adds = [conv.add.tensor if conv.add else None for conv in self.conv]
+        return tuple(
+            tuple(index for index in convs[tensor:] if tensor in (index, adds[index]))
+            for tensor in range(len(self.conv) + 1)
+        )
+
+    @cached_property
+    def homes(self) -> tuple[int, ...]:
+        """The conv, from 0, in whose steps each tensor but the output is made: the first around all of its readers.
+
+        The steps of a conv stand in those of the home of what it makes, and so on to the last conv. A tensor that its
+        own conv alone reads is made in the steps of that conv.
+
+        >>> convs = [Conv2d(out_channels=8), Conv2d(out_channels=8, add=Add(from_="input"))]
+        >>> Chain(input=(1, 8, 8, 8), conv=tuple(convs)).homes
+        (1, 1)
+        """
+        found = dict[int, int]()
+        around = {len(self.conv) - 1: {len(self.conv) - 1}}
+        for tensor in reversed(range(len(self.conv))):
+            home = tensor
+            while not all(home in around[reader] for reader in self.readers[tensor]):
+                home = found[home + 1]
+            found[tensor] = home
+            around[tensor - 1] = {tensor - 1, *around[home]}
+        return tuple(found[tensor] for tensor in range(len(self.conv)))
+
+    @cached_property
+    def whole(self) -> frozenset[int]:
+        """The tensors that one step of their home reads and makes whole: those between a tensor and its home.
+
+        >>> convs = [Conv2d(out_channels=8), Conv2d(out_channels=8, add=Add(from_="input"))]
+        >>> sorted(Chain(input=(1, 8, 8, 8), conv=tuple(convs)).whole)
+        [1]
+        """
+        return frozenset(between for tensor, home in enumerate(self.homes) for between in range(tensor + 1, home + 1))
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int, int], ...]:
@@ -481,7 +564,12 @@ class Chain:
         """The zero point of tensor `index`: tensor 0 is the input, tensor i the output of the i-th conv."""
         if index == 0:
             return self.zero_point
-        conv = self.conv[index - 1]
+        add = self.conv[index - 1].add
+        return add.zero_point if add else self.own_zero_point(index - 1)
+
+    def own_zero_point(self, index: int) -> int:
+        """The zero point of what conv `index` makes, before anything is added to it."""
+        conv = self.conv[index]
         if conv.activation == TABLE:
             return conv.table_zero_point
         return conv.requantize.zero_point if conv.requantize else 0

@@ -142,6 +142,22 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
     )
 
 
+def added_at(chain: Chain, index: int) -> tuple[int, int]:
+    """Return by how many stored rows and columns an element that conv `index` adds stands behind that of its output.
+
+    All convs between the two have a stride of 1: it is their padding.
+
+    >>> from hexconv.spec.addition import Add
+    >>> same = [Conv2d(out_channels=8, kernel=(3, 3), padding=1, add=add) for add in (None, Add(from_="input"))]
+    >>> added_at(Chain(input=(1, 16, 16, 8), conv=tuple(same)), 1)
+    (2, 2)
+    """
+    add, extents = chain.conv[index].add, tensor_extents(chain)
+    assert add
+    theirs, own = extents[add.tensor], extents[index + 1]
+    return theirs.top - own.top, theirs.left - own.left
+
+
 def reads_input_rows(chain: Chain) -> bool:
     """Whether the first conv reads a row of the input; with much padding and few rows it may read padding alone.
 

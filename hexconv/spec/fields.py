@@ -66,7 +66,7 @@ def in_one_line(table: str) -> Callable[[Checked], Checked]:
 
     def wrap(kind: Checked) -> Checked:
         make = kind.__init__
-        KNOWN_KEYS[table] = tuple(field.name for field in fields(kind))
+        KNOWN_KEYS[table] = tuple(field.name.rstrip("_") for field in fields(kind))
 
         @wraps(make)
         def made(*args: Any, **fields: Any) -> None:

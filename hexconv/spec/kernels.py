@@ -99,6 +99,8 @@ def _exact_refusals(chain: Chain) -> tuple[str, ...]:
     """Say why HVX can't narrow the sums of each conv; of those that the matrix engine converts, why they overflow."""
     if not chain.is_integer:
         return (f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}",) * len(chain.conv)
+    if any(conv.add for conv in chain.conv):
+        return ("hvx doesn't serve chains with an Add in a conv's epilogue",) * len(chain.conv)
     sums = sums_refusals(chain, "hvx")
     return tuple(
         _shift_refusal(conv, index) or _filter_refusal(chain, index) or sums[index]

@@ -290,6 +290,8 @@ def why_no_strips(chain: Chain, w_split: int, column_halo: ColumnHalo = "recompu
     >>> why_no_strips(chain, 2)
     "the last of the output's blocks of 8 columns has 4, and is whole"
     """
+    if any(conv.add for conv in chain.conv):
+        return "a conv adds an earlier tensor, whose columns strips don't line up"
     columns = chain.shapes[-1][2]
     if w_split > blocks(columns, COLUMN_BLOCK):
         return f"the output has {blocks(columns, COLUMN_BLOCK)} blocks of {COLUMN_BLOCK} columns"

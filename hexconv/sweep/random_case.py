@@ -43,7 +43,9 @@ from hexconv.sweep.random_chains import (
     Kind,
     Scope,
     Seeded,
+    Skip,
     drawn_filter_dtype,
+    drawn_skips,
     drawn_zero_point,
     few_channels,
     for_engine,
@@ -51,6 +53,8 @@ from hexconv.sweep.random_chains import (
     grouped,
     input_axis,
     long_sums,
+    skipped,
+    with_adds,
     with_filters,
     with_requantisations,
 )
@@ -260,25 +264,31 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
 def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
     """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one."""
     convs = geometries(draw, draw.number(1, scope.convs))
+    skips = drawn_skips(draw, len(convs)) if kind.kernel == "plain" and kind.dtype != "int16" else []
+    convs = skipped(draw, convs, skips)
     for scale in SIZE_SCALES:
-        yield _chain(draw, kind, scope, convs, scale)
+        yield _chain(draw, kind, scope, convs, scale, skips)
     for first in range(1, len(convs)):
         yield _chain(draw, kind, scope, convs[first:], 0.0)
 
 
-def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], scale: float) -> Chain:
-    """Draw the sizes of a chain of given geometry."""
+def _chain(
+    draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], scale: float, skips: Sequence[Skip] = ()
+) -> Chain:
+    """Draw the sizes of a chain of given geometry, in which later convs add some tensors."""
     most = max(1, round(scope.channels * scale))
     channels = [_size(draw, most, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
     convs = []
     for index, conv in enumerate(geometry):
         groups, channels[index + 1] = _groups(draw, *channels[index : index + 2])
+        for wanted in (channels[tensor] for tensor, last in skips if last == index):
+            groups, channels[index + 1] = groups if wanted % groups == 0 else 1, wanted
         convs.append(replace(conv, out_channels=channels[index + 1], groups=groups))
     # In one case of eight the output is 1x1; with padding, inputs then get as small as 1x1.
     most = 1 if draw.is_one_in(8) else max(1, round(scope.output * scale))
     height, width = (input_axis(draw, convs, axis, _size(draw, most, ROW_BLOCK)) for axis in (0, 1))
     convs = [with_filters(draw, kind, conv) for conv in convs]
-    return Chain(
+    chain = Chain(
         input=(draw.number(1, scope.batch), height, width, channels[0]),
         dtype=kind.dtype,
         filter_dtype=kind.filter_dtype,
@@ -287,6 +297,7 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
         output_layout=_edge_layout(draw, IN_BLOCKS),
         conv=with_requantisations(draw, kind, convs, channels),
     )
+    return with_adds(draw, chain, skips)
 
 
 def _edge_layout(draw: Draw, usual: EdgeLayout) -> EdgeLayout:

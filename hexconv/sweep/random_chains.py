@@ -16,20 +16,22 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2, prod, sqrt
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from hexconv.compute.computable import check_supported
-from hexconv.errors import Unsupported
+from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.tiles import WORD_CHANNELS
 from hexconv.spec import Chain, Conv2d, Padding, Requantize
 from hexconv.spec.activations import CLAMPS, CURVES, TABLE, Activation
+from hexconv.spec.addition import Add
 from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import MOST_ENGINE_TAPS, Kernel
 from hexconv.spec.knobs import KNOBS
+from hexconv.spec.names import INPUT, conv_name
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.places import STORAGES, Storage
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Engine, Rounding
@@ -408,6 +410,66 @@ def _far(draw: Draw) -> Padding:
     sides = (("top", "bottom"), ("top", "bottom"), ("bottom", "top"), ("left", "right"), ("right", "left"))
     side, other = draw.one_of(*sides)
     return Padding(**{side: far, other: opposite})
+
+
+Skip = tuple[int, int]
+"""A tensor, and the conv that adds it, each counted from 0."""
+LONGEST_SKIP = 4
+"""The most convs that an Add reaches over."""
+
+
+def drawn_skips(draw: Draw, convs: int) -> list[Skip]:
+    """Draw which tensors later convs add, over one to four convs: none in three chains of four; they may overlap."""
+    found = dict[int, int]()
+    while len(found) < convs and draw.is_one_in(2 if found else 4):
+        index = draw.number(0, convs - 1)
+        found[index] = max(0, index - draw.number(0, LONGEST_SKIP - 1))
+    return sorted((tensor, index) for index, tensor in found.items())
+
+
+def skipped(draw: Draw, convs: Sequence[Conv2d], skips: Sequence[Skip]) -> list[Conv2d]:
+    """Return the convs with strides of 1 and as much padding under each skip as keeps the shape of its tensor.
+
+    The padding of a conv is split between its sides at random, and some rows of it may belong to its neighbour.
+    """
+    found = list(convs)
+    for index in sorted({index for tensor, last in skips for index in range(tensor, last + 1)}):
+        rows, columns = (reach - 1 for reach in found[index].reach)
+        top, left = draw.number(0, rows), draw.number(0, columns)
+        padding = Padding(top=top, left=left, bottom=rows - top, right=columns - left)
+        found[index] = replace(found[index], stride=(1, 1), padding=padding)
+    for tensor, last in skips:
+        alone = all(other == (tensor, last) or other[1] < tensor or last < other[0] for other in skips)
+        if alone and last > tensor and draw.is_one_in(4):
+            before, behind = found[last - 1].padding, found[last].padding
+            found[last - 1] = replace(found[last - 1], padding=replace(before, top=before.top + behind.top))
+            found[last] = replace(found[last], padding=replace(behind, top=0))
+    return found
+
+
+def with_adds(draw: Draw, chain: Chain, skips: Sequence[Skip]) -> Chain:
+    """Add tensors to what later convs make, where they have the same shape and an integer form."""
+    for tensor, index in skips:
+        conv = chain.conv[index]
+        if chain.dtype == "int16" or (chain.is_integer and conv.requantize is None):
+            continue
+        name: dict[str, Any] = {"from": conv_name(tensor) if tensor else INPUT}
+        if chain.is_integer:
+            name |= _drawn_sum(draw, chain.dtype)
+        else:
+            name["activation"] = draw.one_of("none", "relu", "relu6")
+        convs = [*chain.conv[:index], replace(conv, add=Add(**name)), *chain.conv[index + 1 :]]
+        try:
+            chain = replace(chain, conv=tuple(convs))
+        except InputError:  # another shape, or scales that put sums half way between codes
+            continue
+    return chain
+
+
+def _drawn_sum(draw: Draw, dtype: Dtype) -> dict[str, Any]:
+    """Draw the scales of a sum of codes, from one eighth of each other to eight times as much; its codes and clamp."""
+    scales = tuple(2.0 ** (draw.number(-3000, 3000) / 1000) for _ in range(3))
+    return {"scales": scales, "zero_point": drawn_zero_point(draw, dtype), "clamp": _drawn_clamp(draw, dtype)}
 
 
 def input_axis(draw: Draw, convs: Sequence[Conv2d], axis: int, output: int) -> int:

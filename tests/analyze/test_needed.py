@@ -21,13 +21,17 @@ ANY = chains()
 
 def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
     """Elements of the input and of the filters, and products: from masks over all elements, the output's all set."""
-    read, elements, macs = np.ones(chain.shapes[-1], bool), {}, {}
+    elements, macs = {}, {}
+    masks = [np.zeros(shape, bool) for shape in chain.shapes]
+    masks[-1][:] = True
     for number in range(len(chain.conv), 0, -1):
-        conv, (batch, height, width, channels) = chain.conv[number - 1], chain.shapes[number - 1]
+        conv, (_, height, width, channels) = chain.conv[number - 1], chain.shapes[number - 1]
         inputs, outputs = channels // conv.groups, conv.out_channels // conv.groups
-        source = np.zeros((batch, height, width, channels), bool)
+        read, source = masks[number], masks[number - 1]
         taps = np.zeros((conv.out_channels, inputs, *conv.kernel), bool)
         macs[f"conv{number}"] = int(read.sum()) * inputs * prod(conv.kernel)
+        if conv.add:  # it stands where its channels do, and a conv reads all channels
+            masks[conv.add.tensor] |= read
         image, row, column, channel = np.nonzero(read)
         for tap in product(*map(range, conv.kernel)):
             y = row * conv.stride[0] + tap[0] * conv.dilation[0] - conv.padding.top
@@ -37,8 +41,8 @@ def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
                 reads = channel // outputs * inputs + part
                 source[image[inside], y[inside], x[inside], reads[inside]] = True
                 taps[channel[inside], part, tap[0], tap[1]] = True
-        elements[f"filter{number}"], read = int(taps.sum()), source
-    return {**elements, "input": int(read.sum())}, macs
+        elements[f"filter{number}"] = int(taps.sum())
+    return {**elements, "input": int(masks[0].sum())}, macs
 
 
 @given(ANY)

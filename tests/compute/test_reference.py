@@ -82,15 +82,20 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
 @given(chains(dtypes=("float32",), channels=FEW))
 def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
     tensors = random_tensors(chain)
-    expected = tensors.image
+    expected = [tensors.image]
     for index, conv in enumerate(chain.conv):
         bias = tensors.biases[index]
-        sums = by_scipy(conv, expected, tensors.filters[index], 0) + (0 if bias is None else bias)
+        sums = by_scipy(conv, expected[-1], tensors.filters[index], 0) + (0 if bias is None else bias)
         slopes = tensors.vectors.get(f"slope{index + 1}", np.full(conv.out_channels, conv.slope))
         each = np.vectorize(lambda x, slope, conv=conv: by_words(conv, float(x), float(slope)), otypes=[float])
-        expected = each(sums, slopes).astype(np.float32)
+        made = each(sums, slopes)
+        if conv.add:
+            made = made + expected[conv.add.tensor]
+            made = made if conv.add.activation == "none" else np.maximum(made, 0)
+            made = np.minimum(made, 6) if conv.add.activation == "relu6" else made
+        expected.append(made.astype(np.float32))
     found = reference(chain, *tensors.logical)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found, expected[-1], rtol=1e-4, atol=1e-4)
 
 
 def by_definition(value: int, by: Requantize, dtype: str) -> int:

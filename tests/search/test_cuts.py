@@ -24,10 +24,17 @@ PAGE = Path(__file__).parents[2] / "hexconv" / "docs" / "how-to" / "fit.md"
 SAME = Conv2d(out_channels=64, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
 
 
+def parts_an_add(chain: Chain, cut: int) -> bool:
+    """Whether a tensor before a cut, but for the one that is cut, is added behind it."""
+    return any(conv.add is not None and conv.add.tensor < cut <= index for index, conv in enumerate(chain.conv))
+
+
 def every_cut(chain: Chain, question: Question) -> list[tuple[float, int]]:
     """Cost in the objective and largest footprint of each way to cut that fits."""
     count, found = len(chain.conv), []
     for inner in (ends for size in range(count) for ends in combinations(range(1, count), size)):
+        if any(parts_an_add(chain, cut) for cut in inner):
+            continue
         pieces = [piece_of(chain, *part) for part in pairwise((0, *inner, count))]
         plans = [best_plan(piece, question).best if is_supported(piece) else None for piece in pieces]
         figures = [plan for plan in plans if plan]
@@ -80,6 +87,8 @@ def test_the_front_is_that_of_all_plans_of_all_pieces_of_all_cuts(
     question = Question(1 << log_limit, objective, Plan(kernel="plain"), equally_quick=0.0)
     every: dict[int, set[tuple[float, int]]] = {0: {(0.0, 0)}}
     for start, end in combinations(range(len(chain.conv) + 1), 2):
+        if any(parts_an_add(chain, cut) for cut in (start, end)):
+            continue
         piece = piece_of(chain, start, end)
         if not is_supported(piece):
             continue

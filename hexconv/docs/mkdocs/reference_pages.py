@@ -19,12 +19,19 @@ from hexconv.report.described import attributes
 from hexconv.report.words import in_bytes
 from hexconv.search import machine
 from hexconv.spec import Chain, Conv2d, Plan, Requantize
+from hexconv.spec.addition import Add
 from hexconv.spec.case import parse_table, read_text
 from hexconv.spec.knobs import Arch
 
 WIDTH = 88
 SUBCOMMANDS = ("layout compare", "layout reorder")
-TABLES = (("[chain]", Chain), ("[[chain.conv]]", Conv2d), ("requantize = { .. }", Requantize), ("[plan]", Plan))
+TABLES = (
+    ("[chain]", Chain),
+    ("[[chain.conv]]", Conv2d),
+    ("requantize = { .. }", Requantize),
+    ("add = { .. }", Add),
+    ("[plan]", Plan),
+)
 
 
 def pages() -> dict[str, str]:
@@ -56,7 +63,7 @@ def _fields() -> str:
     ]
     for title, kind in TABLES:
         said = attributes(kind)
-        rows = [f"| `{one.name}` | {_default(one)} | {said[one.name]} |" for one in fields(kind)]
+        rows = [f"| `{one.name.rstrip('_')}` | {_default(one)} | {said[one.name]} |" for one in fields(kind)]
         head = ["| field | if left out | what it says |", "|---|---|---|"]
         parts += [f"## `{title}`", "\n".join((*head, *rows))]
     return "\n\n".join(parts) + "\n"
