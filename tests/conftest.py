@@ -1,4 +1,4 @@
-"""Tests marked `simulator` need qemu-hexagon: without it they are not run, and say so; on CI they fail.
+"""Tests marked `simulator` need qemu-hexagon, `mlir` mlir-opt: without they are not run, and say so; on CI they fail.
 
 Laws are drawn as a profile says, which `--hypothesis-profile` chooses:
 
@@ -27,15 +27,20 @@ settings.load_profile("ci" if ON_CI else "dev")
 collect_ignore = ["networks/export.py", "mutants.py"]
 """Need torch and cosmic-ray, which `make bench-networks` and `make mutants` install, and have no tests."""
 
-REASON = "qemu-hexagon is not on PATH: apt-get install qemu-user"
+NEEDED = {
+    "simulator": (("qemu-hexagon",), "apt-get install qemu-user"),
+    "mlir": (("mlir-opt", "mlir-opt-19"), "apt-get install mlir-19-tools"),
+}
+"""By the name of a mark, the programs of which its tests need one, and how to install it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if shutil.which("qemu-hexagon") or ON_CI:
-        return
-    for item in items:
-        if item.get_closest_marker("simulator"):
-            item.add_marker(pytest.mark.skip(reason=REASON))
+    for mark, (programs, install) in NEEDED.items():
+        if any(map(shutil.which, programs)) or ON_CI:
+            continue
+        for item in items:
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=f"{programs[0]} is not on PATH: {install}"))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from rich.table import Table
 from hexconv.cli.options import Count, Seconds, Seed, check_file
 from hexconv.cli.progress import counted, starting
 from hexconv.errors import InputError
-from hexconv.spec.choices import Target
+from hexconv.spec.choices import RunTarget
 
 if TYPE_CHECKING:
     from hexconv.analyze import Fit
@@ -49,7 +49,7 @@ SPARE = (
     "error",
 )
 """The columns that a table leaves out to fit 80 columns, the first of them first."""
-WHERE = {"llvm": "this machine", "hexagon": "the Hexagon simulator"}
+WHERE = {"llvm": "this machine", "hexagon": "the Hexagon simulator", "mlir": "this machine, through MLIR"}
 PASSED = {True: "yes", False: "NO", None: "not run"}
 HEADINGS = {"macs_per_packet": "MACs/packet", "macs_per_slot": "MACs/slot", "max_abs_error": "error"}
 """The headings of columns on the terminal, if they differ from the names in JSON and CSV."""
@@ -57,7 +57,7 @@ HEADINGS = {"macs_per_packet": "MACs/packet", "macs_per_slot": "MACs/slot", "max
 
 def run(
     *cases: Path,
-    target: Target = "llvm",
+    target: RunTarget = "llvm",
     seed: Seed = 0,
     seeds: Count = 1,
     fill: str | None = None,
@@ -87,7 +87,8 @@ def run(
 
     Args:
         cases: name case files (TOML), folders of them, or patterns.
-        target: run on this machine (llvm), or on the Hexagon simulator.
+        target: run on this machine (llvm), on the Hexagon simulator, or on this machine as MLIR's tools compile the
+            chain's linalg (mlir).
         seed: start the random generator here; tensors and the moments of copies come from it.
         seeds: run this many times, each with the next seed and other values.
         fill: fill all tensors, in all runs, with random, least, most, alternating or one_hot values; or state one of
@@ -120,8 +121,9 @@ def run(
     check_file("--trace", trace, ".json")
     sources = Sources(fill, weights, image, random)
     asked = Asked(target, range(seed, seed + seeds), sources, copies, seconds, slots, isa, save, trace)
-    batch = Batch.of(cases, target)
-    batch.say_fallbacks()
+    batch = Batch.of(cases, "llvm" if target == "mlir" else target)
+    if target != "mlir":
+        batch.say_fallbacks()
     asked.check(len(batch.cases))
     named = counted(batch.sources, "running", lambda source: source[1].name)
     rows = [row for path, case in named for row in _rows(path, case, asked, batch)]
@@ -150,7 +152,7 @@ class Asked:
         trace: the file for a trace of what runs when.
     """
 
-    target: Target
+    target: RunTarget
     seeds: range
     sources: Sources
     copies: Moment

@@ -225,7 +225,7 @@ class RunRow(TypedDict):
 
     Attributes:
         case: the name of the case.
-        target: where the case ran: `hexagon` is the simulator, `llvm` this machine.
+        target: where the case ran: `hexagon` is the simulator, `llvm` this machine, `mlir` this machine by its linalg.
         fill: what the tensors were filled with: `random`, or extremes such as `most`, one word for each tensor.
         weights: the file that the weights came from, or `random`.
         input: the file that the input came from, or `random`.
@@ -324,13 +324,13 @@ class TirRow(TypedDict):
         case: the name of the case.
         file: the listing that was written.
         kernels: the kernel of each conv.
-        agrees: whether closed form, TVM and documented figures agree on all sizes.
+        agrees: whether closed form, TVM and documented figures agree on all sizes; left out where MLIR was written.
     """
 
     case: str
     file: str
     kernels: tuple[KernelChoice, ...]
-    agrees: bool
+    agrees: NotRequired[bool]
 
 
 class FileRow(TypedDict):

@@ -58,7 +58,7 @@ def examine() -> list[Part]:
     if short:  # importing TVM would crash
         limit = Part("address space", short, "everything", needs.MORE_ADDRESSES, problem=short)
         return [_tvm(), _ffi(), limit, _memory(), _onnxruntime(), _plots()]
-    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime(), _plots()]
+    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime(), _plots(), _mlir()]
 
 
 def complete(parts: list[Part]) -> bool:
@@ -141,6 +141,15 @@ def _onnxruntime() -> Part:
     version, doubt = _package("onnxruntime"), saturation()
     found = f"{version}; {doubt}" if version and doubt else version
     return Part("onnxruntime", found, "verify", INSTALL_RUNTIME, needed=False)
+
+
+def _mlir() -> Part:
+    def found() -> str:
+        from hexconv.run.mlir_host import find_mlir
+
+        return find_mlir().version
+
+    return replace(_probed("mlir", found, "run --target mlir", needs.INSTALL_MLIR), needed=False)
 
 
 def _plots() -> Part:

@@ -17,12 +17,14 @@ from hexconv.run.given import DRAWN, Given
 from hexconv.run.host import Host
 from hexconv.run.matrix_engine import EngineCounts
 from hexconv.run.measurement import Counts, Runner
+from hexconv.run.mlir_host import MlirHost
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.slots import Event, Slots, Threads
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, KernelChoice, Target
 from hexconv.spec.chain import with_exact
+from hexconv.spec.choices import RunTarget
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.names import bias_name, filter_name
 from hexconv.written import whole_file
@@ -37,7 +39,7 @@ class Run:
 
     Attributes:
         case: the name of the case.
-        target: `llvm` or `hexagon`.
+        target: `llvm`, `hexagon` or `mlir`.
         fill: what its tensors were filled with (`hexconv.run.fills`).
         check: the verdict on its output.
         seconds: the wall time of one call of the kernel; on the simulator, of the whole process.
@@ -74,17 +76,17 @@ class Run:
 
 def runner_of(
     case: Case,
-    target: Target,
+    target: RunTarget,
     seconds: float = DEFAULT_SECONDS,
     copies: Copies = ANY_MOMENT,
     slots: bool = True,
     isa: str | None = None,
 ) -> Runner:
-    """Return where a case runs: on this machine, or on the simulator with the VTCM of the case's architecture.
+    """Return where a case runs: on this machine, itself or as linalg, or on the simulator with the VTCM of its arch.
 
     Args:
         case: the case.
-        target: `llvm` or `hexagon`.
+        target: `llvm`, `hexagon`, or `mlir` for a case that was loaded for `llvm`.
         seconds: the time limit of a run on the simulator.
         copies: when asynchronous copies are performed.
         slots: whether the simulator counts issue slots.
@@ -92,6 +94,8 @@ def runner_of(
     """
     if target == "llvm":
         return Host(copies)
+    if target == "mlir":
+        return MlirHost(case)
     plan = case.settled
     return Simulator(plan.arch, plan.vtcm_bytes, seconds, copies=copies, slots=slots, isa=isa)
 

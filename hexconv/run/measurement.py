@@ -67,7 +67,7 @@ class Runner(Protocol):
 
     @property
     def target(self) -> str:
-        """The name of this runner on the command line: `llvm` or `hexagon`."""
+        """The name of this runner on the command line: `llvm`, `hexagon` or `mlir`."""
         ...
 
     def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:

@@ -6,6 +6,8 @@ Kernel = Literal["plain", "hvx", "hmx"]
 Target = Literal["llvm", "hexagon"]
 Project = Literal["fastrpc"]
 """What `build` writes around a library: a host program and the DSP's side of it."""
+RunTarget = Literal["llvm", "hexagon", "mlir"]
+"""Where a case runs: `mlir` is this machine, through the chain's linalg."""
 Nest = Literal["blocks", "rows"]
 """The loops of a chain: over slabs of 8 rows, as in the documents, or over rows."""
 

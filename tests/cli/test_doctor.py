@@ -9,7 +9,7 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.run import machine_parts
 
-PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "onnxruntime", "altair"}
+PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "onnxruntime", "altair", "mlir"}
 
 
 @pytest.mark.simulator

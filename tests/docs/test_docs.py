@@ -38,6 +38,7 @@ def _with_commands() -> Iterator[ParameterSet]:
     for page in (ROOT / "README.md", *PAGES):
         commands = [step.command for step in steps(page.read_text()) if step.command]
         marks = [pytest.mark.simulator] if any(map(ON_THE_SIMULATOR.search, commands)) else []
+        marks += [pytest.mark.mlir] if any("--target mlir" in command for command in commands) else []
         if commands:
             yield pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 

@@ -11,6 +11,7 @@ NEWER_QEMU = (
     "QEMU 10 runs up to v73, and needs no root: download qemu-user of Debian's bookworm-backports (a static program), "
     "dpkg-deb -x qemu-user_*.deb DIR, and put DIR/usr/bin first on PATH"
 )
+INSTALL_MLIR = "apt-get install mlir-19-tools"
 INSTALL_ZIG = "pip install ziglang"
 DEFAULT_MEMORY_BYTES = 1 << 30
 DEFAULT_SECONDS = 1800.0
