@@ -26,7 +26,9 @@ from typing import Any
 from tvm import tirx
 
 from hexconv.compute.computable import check_supported
+from hexconv.compute.stored import Position
 from hexconv.compute.te import Beside, finished, needs_epilogue
+from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.kernel.layouts import documented_filter
 from hexconv.mlir.arith_code import INDENT, Arithmetic, Region, cast, element_type
@@ -165,13 +167,26 @@ def arguments_of(chain: Chain) -> dict[str, Tensor]:
     return {name: Tensor(f"%{name}", *each) for name, each in found.items()}
 
 
+def check_said(chain: Chain) -> None:
+    """Refuse a chain that these functions don't say.
+
+    Raises:
+        Unsupported: a conv adds an earlier tensor, which no loop of the nest keeps; or the chain can't be computed.
+    """
+    check_supported(chain)
+    for index, conv in enumerate(chain.conv):
+        if conv.add:
+            what = f"chain.conv[{index}].add: linalg has chains whose convs read the tensor before them alone"
+            raise Unsupported(f"{what}; end the chain before this conv, and add outside of it")
+
+
 def linalg_text(case: Case) -> str:
     """Return a case as a module of MLIR: two functions, each of which returns its last argument, filled.
 
     Raises:
-        Unsupported: the chain can't be computed.
+        Unsupported: the chain can't be computed, or can't be said (`check_said`).
     """
-    check_supported(case.chain)
+    check_said(case.chain)
     head = [f"hexconv {case.name}: {case.chain.slug}", "", *(f"  {line}" for line in case.to_toml().splitlines())]
     head += ["", *_unsaid(case)]
     lines = [f"// {Code.comment(line)}".rstrip() for line in head]
@@ -456,7 +471,7 @@ class Nest:
                 whats[TABLE] = tirx.decl_buffer(table.shape, table.dtype, name=TABLE)
                 loads[TABLE] = _looked_up(table)
             beside = Beside(whats.pop("bias", None), whats, lambda code: code)
-            value = finished(conv, total, sums.dtype, beside, tirx.const(0, "int32"), dtype)
+            value = finished(conv, total, sums.dtype, beside, Position(0, 0, 0, tirx.const(0, "int32")), dtype)
             result = Arithmetic(inside, {total: given[0]}, loads).value(value)
             return _where_logical(inside, at, self.stored[number], result, fringe, element_type(dtype))
 
