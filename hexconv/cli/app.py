@@ -11,6 +11,7 @@ since TVM turns what a signal raises inside of a callback into a RuntimeError.
 
 import atexit
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -26,6 +27,7 @@ from typing import Any, TextIO, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
+from hexconv.apart.child import NEW_OBJECTS
 from hexconv.cli.commands import register
 from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, one_line, short_line, visible
 
@@ -222,6 +224,7 @@ def main(arguments: list[str] | None = None) -> None:
     A fault of hexconv itself is printed as one line as well; with HEXCONV_TRACEBACK in the environment, in full.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    gc.set_threshold(NEW_OBJECTS)
     try:
         code = exit_code(given)
     except Exception as error:

@@ -46,10 +46,17 @@ class Inexact:
         what: the cause, as a note says it.
         off_steps: by how much more than half a step of the output a result may be away from the exact one; None where
             the results are sums.
+        looked_up_steps: the same of the codes that a table looks up, in their steps; None without such a table.
     """
 
     what: str
     off_steps: float | None
+    looked_up_steps: float | None = None
+
+    def off(self, is_looked_up: bool) -> float:
+        """By how much results may be away, or the codes that a table looks up, where there is one."""
+        steps = self.looked_up_steps if is_looked_up and self.looked_up_steps is not None else self.off_steps
+        return steps or 0.0
 
 
 @dataclass(frozen=True)

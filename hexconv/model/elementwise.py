@@ -101,7 +101,7 @@ def _through(table: Array, inexact: Inexact) -> Inexact:
     codes = min(ceil(inexact.off_steps or 0.0), len(table) - 1)
     values = table.astype(np.int64)
     apart = (int(np.max(np.abs(values[by:] - values[:-by]))) for by in range(1, codes + 1))
-    return replace(inexact, off_steps=float(max(apart, default=0)))
+    return replace(inexact, off_steps=float(max(apart, default=0)), looked_up_steps=inexact.off(is_looked_up=True))
 
 
 def _vectors(unit: Unit) -> Mapping[str, Array]:

@@ -8,7 +8,7 @@ The nodes are read from the model, not from what an import made of them. With u 
 
 - a conv of n products and a bias: `(n + 8) u (sum |x w| + |b|)` for sums of floats in any order; for exact sums of
   integers that are scaled in float32 `4 u |sum| + 10**-6 |b|`, since the bias's own float32 scale may be that far from
-  the scale of the sums;
+  the scale of the sums; for both what float64 leaves of terms that cancel, `(n + 8) 2**-53 (max |x| sum |w| + |b|)`;
 - any other operator that rounds: what a relative change of 8 u of each input makes of its result, and 8 u of that;
 - QuantizeLinear: 2 u of the quotient; then every code is possible that half a step and this bound reach.
 """
@@ -30,7 +30,7 @@ from hexconv.model.quantised import quantised, quantised_filter
 from hexconv.model.refused import Refused
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11}
-FLOAT32 = 2.0**-24
+FLOAT32, FLOAT64 = 2.0**-24, 2.0**-53
 ROUNDINGS = 8
 """How many units in the last place one operator of float32 may be off by, inside and outside."""
 TIE = 1e-9
@@ -237,13 +237,16 @@ class Definition:
         """Convolve, and add what float32 may be off by."""
         along = (-1, *[1] * (filter.ndim - 2))
         exact = self._kept("sums", lambda: convolved(node, image.exact, filter) + bias.reshape(along))
+        largest = np.abs(image.exact).max(initial=0) * np.abs(filter).reshape(len(filter), -1).sum(1) + np.abs(bias)
+        terms = prod(filter.shape[1:]) + ROUNDINGS
         error = 4 * self._roundoff * np.abs(exact) + SAME_SCALE * np.abs(bias).reshape(along)
+        error = error + terms * FLOAT64 * largest.reshape(along)
         if how.sums_floats:
             magnitude = self._kept(
                 "magnitude",
                 lambda: convolved(node, np.abs(image.exact), np.abs(filter)) + np.abs(bias).reshape(along),
             )
-            error = (prod(filter.shape[1:]) + ROUNDINGS) * self._roundoff * magnitude
+            error = terms * self._roundoff * magnitude
         apart = np.maximum(image.high - image.exact, image.exact - image.low)
         if apart.any():
             error = error + convolved(node, apart, np.abs(filter))

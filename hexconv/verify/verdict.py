@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pydantic import computed_field
 
 from hexconv.compute.reference import convolution, of_conv, quantised, reference
-from hexconv.model.conv_unit import Unit
 from hexconv.model.refused import Refused
 from hexconv.run.machine_parts import saturation
 from hexconv.spec import Chain, Requantize
@@ -401,7 +400,7 @@ def _judged(
     unit = definition.unit
     table = weights.get(f"{TABLE}1") if alone.conv[0].activation == TABLE and not definition.is_tabulated else None
     at = unit.result if table is None else definition.first_codes
-    image, how = found[unit.source], _of_chain(unit, alone)
+    image, how = found[unit.source], _of_chain(definition, alone)
     bounds = _of_sums(definition, alone, definition.bounds(image, how))
     sums = _sums(alone, weights, nhwc(image, tuple(alone.input)))
     own = _stored(definition, alone, weights, sums, bounds.exact.shape)
@@ -482,13 +481,15 @@ def _scales(by: Requantize, weights: Mapping[str, Array]) -> Array:
     return np.ldexp(multiplier.astype(np.float64), shift - FRACTION_BITS)
 
 
-def _of_chain(unit: Unit, alone: Chain) -> Arithmetic:
+def _of_chain(definition: Definition, alone: Chain) -> Arithmetic:
     """How a chain computes a conv beside its definition: what its import's notes say, and few binary places."""
     by = alone.conv[0].requantize
     if not alone.is_integer or by is None:
         return Arithmetic(sums_floats=not alone.is_integer)
     places = 2.0 ** -(by.fraction_bits + 1) if by.fraction_bits is not None else 0.0
-    return Arithmetic(sums_floats=False, more_steps=places + sum(each.off_steps or 0.0 for each in unit.inexact))
+    unit = definition.unit
+    is_looked_up = definition.first_codes != unit.result
+    return Arithmetic(sums_floats=False, more_steps=places + sum(each.off(is_looked_up) for each in unit.inexact))
 
 
 def _of_sums(definition: Definition, alone: Chain, bounds: Bounds) -> Bounds:

@@ -187,7 +187,6 @@ class Programs(Network):
         """With another tensor, as large or broadcast, or with constants."""
         real, shape = self.reals(value), value.shape
         others = [other for other in self.pool if _broadcasts(other.shape, shape)]
-        others = [other for other in others if op != "Sub" or other.name != value.name]  # no number is left of that
         if op == "Div" or not others or self.chance(0.4):
             along = (1, shape[1], *[1] * (len(shape) - 2)) if len(shape) > 1 else (1,)
             own = self.of(along, along[1:], (1,), (), shape)

@@ -37,8 +37,6 @@ SAME = {"Identity", "Dropout", "Cast", "Constant"}
 """Operators that change no number."""
 CONV = frozenset(["Conv"])
 MOST = 10**6
-NOISE = 2.0**-50
-"""What is left of zero where terms of the order of one cancel in float64."""
 REFUSALS = re.compile("starts behind the image|lies in its padding alone|reads float32|its mode is edge|the most here")
 """Why a drawn operator may be left to the caller."""
 FAULTS = {"AveragePool", "MaxPool", "QLinearAveragePool", "ConvTranspose", "Floor", "Ceil", "Round", "ThresholdedRelu"}
@@ -97,7 +95,7 @@ def judged_program(drawn: Drawn, folder: Path) -> Iterator[Apart]:
 def _of_conv(node: str, are_codes: bool, one: Comparison) -> Apart:
     """A conv by numpy beside its definition in float64, or beside ONNX Runtime node by node."""
     if one.rule != "ONNX Runtime" or not are_codes:
-        return Apart(CONV, EVALUATOR, wrong=one.differing if one.largest > NOISE else 0, told=f"{node}: {one}")
+        return Apart(CONV, EVALUATOR, wrong=one.differing, told=f"{node}: {one}")
     differing = one.rounded + one.differing
     return Apart(
         CONV, NODE_BY_NODE, one.values, differing, int(min(one.largest, MOST)), one.differing, f"{node}: {one}"

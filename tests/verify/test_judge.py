@@ -22,6 +22,7 @@ from hexconv.verify.verdict import ConvVerdict, witnessed
 from tests.draws import RUN
 from tests.model.test_dead_channels import QUANTISERS_MOST, Channel, network
 from tests.verify.drawn import networks
+from tests.verify.networks import Network as Quantised
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
@@ -58,6 +59,40 @@ def test_channels_whose_biases_are_moved_away_from_the_ends_of_int32_hold() -> N
     dead = [Channel(127, 2**31 - 2, code) for code in (5, 60.47, 300)]
     verdicts = Network(network([Channel(0, QUANTISERS_MOST, 60), *dead, Channel(127, 4000, 20)])).verdicts()
     assert [one.answer for one in verdicts] == ["holds"]
+
+
+SEEDS = st.integers(0, 2**16)
+
+
+@RUN
+@given(SEEDS, st.sampled_from(["Sub", "Add", "Mul", "Max"]), st.sampled_from([0.001, 0.05, 0.4]))
+def test_codes_that_a_function_flattens_are_judged_before_it(seed: int, op: str, scale: float) -> None:
+    """By how much a rounded bias moves them, though no result moves, as of a number less itself."""
+    net = Quantised(seed=seed)
+    codes, step, zero = net.start()
+    bias = net.constant(net.random.standard_normal(4), "float32")
+    conv = net.node("Conv", [net.real(codes, step, zero), net.weights8(4, 3, 3, 3, axis=0), bias], pads=[1] * 4)
+    read = net.real(net.quantised(conv, 0.05, 128), 0.05, 128)
+    other = read if op == "Sub" else net.constant(net.random.uniform(0, 0.02), "float32")
+    made = net.quantised(net.node(op, [read, other]), scale, 128)
+    verdicts = Network(net.model(net.real(made, scale, 128))).verdicts()
+    assert [(one.answer, one.reasons) for one in verdicts] == [("holds", ())]
+
+
+@RUN
+@given(SEEDS, st.integers(1, 3))
+def test_sums_that_cancel_hold(seed: int, side: int) -> None:
+    """Twice the same channels by filters of both signs: integers give 0, and float64 what it rounds."""
+    net = Quantised(seed=seed)
+    codes, step, zero = net.start()
+    read = net.real(codes, step, zero)
+    twice = net.real(net.quantised(net.node("Concat", [read, read], axis=1), step, zero), step, zero)
+    taps = net.random.integers(-127, 128, (4, 3, side, side))
+    filter = net.constant(np.concatenate([taps, -taps], axis=1), "int8")
+    scale = net.random.uniform(0.001, 0.004)
+    weights = net.node("DequantizeLinear", [filter, *net.ends(scale, 0, "int8")])
+    verdicts = Network(net.model(net.node("Conv", [twice, weights]))).verdicts()
+    assert [(one.answer, one.reasons) for one in verdicts] == [("holds", ())]
 
 
 @RUN
