@@ -30,6 +30,8 @@ from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_valu
 
 SLABS, COLUMNS = -6, -5
 """The axes of a source that count blocks of rows and blocks of columns: NHWC8h8w32c."""
+WORD_BYTES = 8
+"""The bytes of a store of two registers."""
 KERNEL_ROWS, KERNEL_COLUMNS = -5, -4
 """The axes of a filter that count rows and columns: OIHW8i32o4i."""
 
@@ -136,7 +138,8 @@ class Bounds:
         """Let an epilogue write the fringe of tiles in which not every element is an output."""
         if not self.first:
             return []
-        fringe = tvm_ffi.structural_map(epilogue, (tirx.BufferStore, _without_loads))
+        fringe = tvm_ffi.structural_map(epilogue, (tirx.For, _fringe_of_pixel))
+        fringe = tvm_ffi.structural_map(fringe, (tirx.BufferStore, _without_loads))
         return [tirx.IfThenElse(tirx.Not(tirx.all(*self.first, *self.last)), fringe, None)]
 
 
@@ -207,6 +210,33 @@ def _results(of: Tile) -> tuple[EngineResults, Bounds]:
 
 def _without_loads(store: tirx.BufferStore) -> tirx.Stmt:
     return tirx.Evaluate(ZERO) if all_of(store.value, TensorLoad) else store
+
+
+def _fringe_of_pixel(channels: tirx.For) -> tirx.Stmt:
+    """Let the innermost loop of an epilogue write the fringe by words, where a whole pixel is fringe.
+
+    before:  for ki:                                        after:  if pixel: for ki:
+                 if pixel and ki < 8: store a value                     if not ki < 8: store the fringe
+                 else: store the fringe                             else: 4 stores of 8 bytes
+    """
+    inner, ki = channels.body, channels.loop_var
+    if isinstance(inner, tirx.BufferStore):
+        return channels if all_of(inner.value, TensorLoad) else _by_words(inner)
+    if not isinstance(inner, tirx.IfThenElse) or not isinstance(inner.else_case, tirx.BufferStore):
+        return channels
+    bounds = conjuncts(inner.condition)
+    of_channels = [bound for bound in bounds if uses(bound, ki)]
+    of_pixel = [bound for bound in bounds if not uses(bound, ki)]
+    some = around(channels, tirx.IfThenElse(tirx.Not(tirx.all(*of_channels)), inner.else_case, None))
+    rest = some if of_channels else tirx.Evaluate(ZERO)
+    return tirx.IfThenElse(tirx.all(*of_pixel), rest, _by_words(inner.else_case)) if of_pixel else rest
+
+
+def _by_words(store: tirx.BufferStore) -> tirx.Stmt:
+    """Write one value to all 32 channels of a pixel."""
+    fill, at = tirx.Broadcast(store.value, WORD_BYTES), list(store.indices[:-1])
+    words = (tirx.Ramp(int32(byte), 1, WORD_BYTES) for byte in range(0, CHANNEL_BLOCK, WORD_BYTES))
+    return tirx.SeqStmt([tirx.BufferStore(store.buffer, fill, [*at, word]) for word in words])
 
 
 def _value(epilogue: tirx.Stmt) -> tuple[tirx.BufferStore, list[tirx.Expr]]:
