@@ -99,7 +99,7 @@ def _row(case: Case, engine: Engine, beside: Run) -> Row:
         engine_taps=did.taps,
         engine_stores=did.stores,
         engine_table_loads=did.table_loads,
-        as_predicted=did == engine_packets(planned.blocks),
+        as_predicted=did == engine_packets(planned.blocks).of_one,
         useful_share=round(needed / did.macs, 4),
         packets=run.counts.packets,
         hvx_packets=beside.counts.packets,

@@ -65,7 +65,7 @@ from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
-from hexconv.kernel.engine import TABLES_WORDS, EnginePackets, is_converted, row_packets
+from hexconv.kernel.engine import LINE_BYTES, TABLES_WORDS, TAP_BYTES, EnginePackets, is_converted, row_packets
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
@@ -326,24 +326,48 @@ def _touched(axes: BlockAxes) -> Iterator[tuple[str, Integers]]:
             yield target, (2 * products + elements) * DTYPE_BYTES[chain.sum_dtype(index)]
 
 
-def engine_packets(axes: BlockAxes, number: int = 0) -> EnginePackets:
-    """Count the packets of the matrix engine that plan `number` takes.
+def engine_packets(axes: BlockAxes) -> EnginePackets:
+    """Count the packets of the matrix engine that every plan takes, [words, H, K] or less, by kind.
 
     >>> from hexconv.spec import Conv2d, Plan, Requantize
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-9))
     >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", filter_dtype="int8", conv=(conv, conv))
     >>> plan = Plan(kernel="hmx", k_split=4, order="h_outer", halo="roll", storage="vtcm")
     >>> packets = engine_packets(blocks_of_plan(chain, plan))
-    >>> packets.multiplies, packets.taps
+    >>> packets.multiplies.item(), packets.taps.item()
     (2048, 18432)
     """
-    at, total = np.unravel_index(number, axes.plans.shape), EnginePackets()
+    total = EnginePackets()
     for index in axes.convs:
-        rows = int(np.broadcast_to(axes.tiles_made[index + 1], axes.plans.shape)[at])
         source, target = axes.extents[index], axes.extents[index + 1]
         own = row_packets(axes.chain.conv[index], source.channel_blocks, source.column_blocks, target.column_blocks)
-        total = total + own.times(rows)
+        total = total + own.times(axes.tiles_made[index + 1])
     return total
+
+
+def narrowed_tiles(axes: BlockAxes) -> Integers:
+    """Count the tiles whose sums HVX narrows, of every plan: those that the matrix engine doesn't convert itself."""
+    exact = [index for index in axes.convs if axes.has_accumulator(index)]
+    tiles = [axes.tiles_made[index + 1] * axes.extents[index + 1].column_blocks for index in exact]
+    return sum(tiles, np.zeros((1, 1, 1), axes.kind))
+
+
+def crosses_lines(axes: BlockAxes) -> Any:
+    """Say of every plan whether an operand of the matrix engine would lie on both sides of a line of VTCM.
+
+    A cache that fits into a line lies in one. In a larger one a conv of several rows reads croutons above each other
+    from both sides, and weights of an output block cross where no whole number of them fills a line.
+    """
+    crosses: Any = np.zeros((1, 1, 1), bool)
+    for cache in axes.caches:
+        elements = prod(np.asarray(size, axes.kind) for size in cache.shape)
+        is_larger = elements * (1 + axes.doubled.get(cache.name, 0)) * DTYPE_BYTES[cache.dtype] > LINE_BYTES
+        if cache.role == "filter":
+            rows, columns = axes.chain.conv[cache.number - 1].kernel
+            crosses = crosses | (is_larger & (LINE_BYTES % (rows * columns * TAP_BYTES) > 0))
+        elif cache.role in ("input", "intermediate") and axes.chain.conv[cache.number].kernel[0] > 1:
+            crosses = crosses | is_larger
+    return crosses
 
 
 def _row_elements(axes: BlockAxes, tensor: int) -> int:

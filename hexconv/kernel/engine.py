@@ -32,7 +32,7 @@ WHOLE_SCALE = 2048
 
 @dataclass(frozen=True)
 class EnginePackets:
-    """Packets of the matrix engine.
+    """Packets of the matrix engine: numbers, or arrays for many plans.
 
     Attributes:
         multiplies: packets that multiply.
@@ -42,22 +42,27 @@ class EnginePackets:
         clears: packets that clear the sums.
     """
 
-    multiplies: int = 0
-    taps: int = 0
-    stores: int = 0
-    table_loads: int = 0
-    clears: int = 0
+    multiplies: Any = 0
+    taps: Any = 0
+    stores: Any = 0
+    table_loads: Any = 0
+    clears: Any = 0
 
     def __add__(self, other: "EnginePackets") -> "EnginePackets":
         """Return the packets of both."""
         return EnginePackets(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
-    def times(self, count: int) -> "EnginePackets":
+    def times(self, count: Any) -> "EnginePackets":
         """Return the packets of so many."""
         return EnginePackets(*(count * each for each in astuple(self)))
 
     @property
-    def macs(self) -> int:
+    def of_one(self) -> "EnginePackets":
+        """The same where there is one plan, as plain numbers."""
+        return EnginePackets(*(int(np.asarray(each).item()) for each in astuple(self)))
+
+    @property
+    def macs(self) -> Any:
         """The multiply-accumulates that the engine does, of fringe and of padding too."""
         return self.taps * TAP_MACS
 

@@ -7,7 +7,15 @@ from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
-from hexconv.analyze.block_grid import BlockAxes, blocks_macs, blocks_traffic, with_kind
+from hexconv.analyze.block_grid import (
+    BlockAxes,
+    blocks_macs,
+    blocks_traffic,
+    crosses_lines,
+    engine_packets,
+    narrowed_tiles,
+    with_kind,
+)
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.plan_axes import Plans
 from hexconv.analyze.row_axes import NestAxes, Priced
@@ -15,7 +23,7 @@ from hexconv.analyze.row_grid import footprint_bytes, rows_macs, rows_packets, r
 from hexconv.analyze.shared_memory import blocks_footprint
 from hexconv.analyze.step_times import StepTimes, step_times
 from hexconv.lower.vtcm import GRANULE_BYTES
-from hexconv.search.machine import Rates
+from hexconv.search.machine import COPIED_BYTES, Rates, beside_engine, engine_of
 from hexconv.search.machine import rates as rates_of
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
@@ -237,6 +245,21 @@ def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, 
     return timed
 
 
+NOWHERE_BYTES = 1 << 30
+"""What a plan takes more than its caches where an operand of the matrix engine would cross a line: it fits nowhere."""
+
+
+def _of_engine(axes: BlockAxes, arch: str, traffic: Integers) -> Integers:
+    """Return the packets of all plans by the model of the matrix engine: its time, and a thread beside it."""
+    engine, beside = engine_of(arch), beside_engine()
+    did, overlaps = engine_packets(axes), sum(axes.doubled.values(), np.zeros((1, 1, 1), int)) > 0
+    calls = did.multiplies + did.stores + did.table_loads
+    own = beside.call_packets * calls + beside.tile_packets * narrowed_tiles(axes)
+    copies = np.where(overlaps, beside.start_packets, beside.copy_packets) * (traffic / COPIED_BYTES)
+    packets = own + copies + did.macs / engine.macs_per_packet
+    return np.broadcast_to(packets, axes.plans.shape).ravel().astype(float)
+
+
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute figures of all plans of a nest of blocks at once."""
     axes = with_kind(BlockAxes(chain, space.plans))
@@ -248,6 +271,10 @@ def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
     figures = (footprint, traffic, macs, overlaps)
     footprint, traffic, macs, overlaps = (np.broadcast_to(each, space.shape).ravel() for each in figures)
     packets = rates.plain(chain.dtype).packets(macs, traffic, overlaps)
+    if axes.is_of_engine:
+        packets = _of_engine(axes, space.words[0].arch, np.broadcast_to(traffic.reshape(space.shape), space.shape))
+        nowhere = np.broadcast_to(crosses_lines(axes), space.shape).ravel()
+        footprint = np.where(nowhere, footprint + NOWHERE_BYTES, footprint)
 
     def timed(speed: float) -> Integers:
         """Add copies where they don't overlap; elsewhere the larger of both is in the packets already."""

@@ -116,6 +116,8 @@ class Rates:
         nest, dtype = planned.nest, planned.chain.dtype
         if nest == "rows" and dtype == "int16":
             return None
+        if planned.plan.kernel == "hmx":
+            return None  # no device timed it
         if nest == "blocks":
             return self.plain(dtype).error
         if "plain" in planned.rows.kernels:
@@ -172,6 +174,60 @@ class Memory:
 
     bytes_per_packet: float
     source: str
+
+
+@dataclass(frozen=True, config=EXACT)
+class Engine:
+    """How fast the matrix engine of an architecture multiplies.
+
+    Attributes:
+        macs_per_packet: the multiply-accumulates that it does in the time of a packet of one thread.
+        source: the published figure that it follows from.
+    """
+
+    macs_per_packet: float
+    source: str
+
+
+COPIED_BYTES = 32
+"""The bytes of a pixel in a crouton, which lie together in an image, too."""
+
+
+@dataclass(frozen=True, config=EXACT)
+class BesideEngine:
+    """What a thread does beside the matrix engine, in packets.
+
+    Attributes:
+        call_packets: those of a packet of the engine, its operands included.
+        tile_packets: those of HVX for a tile whose sums it narrows.
+        copy_packets: those of 32 bytes that the kernel copies itself.
+        start_packets: those of 32 bytes that the copy engine copies.
+        error: the largest share by which a run of `reports/hmx.csv` differs from these.
+        source: how they were found.
+    """
+
+    call_packets: float
+    tile_packets: float
+    copy_packets: float
+    start_packets: float
+    error: float
+    source: str
+
+
+def engine_of(arch: str) -> Engine:
+    """Read how fast an architecture's matrix engine is, from published figures: none of them was measured here."""
+    return TypeAdapter(dict[str, Engine]).validate_python(_engines()["arch"])[arch]
+
+
+def beside_engine() -> BesideEngine:
+    """Read what a thread does beside the matrix engine, from runs on the simulator."""
+    return TypeAdapter(BesideEngine).validate_python(_engines()["beside"])
+
+
+@cache
+def _engines() -> dict[str, Any]:
+    file = machine_file("engine")
+    return parse_table(read_text(file), str(file))
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import memory_of, rates
@@ -120,14 +120,8 @@ class Question:
         """Return the question for one chain: its plan names the kernel that this chain gets, and caches lie in VTCM.
 
         What is to fit is VTCM, so caches that the plan doesn't place are counted as `placed` places them.
-
-        Raises:
-            InputError: the matrix engine is asked for, whose packets no model has.
         """
         plan = settled(chain, self._anywhere, self.target)
-        if plan.kernel == "hmx":
-            allowed = "hvx | plain: every answer tells packets, and no device has timed plans of the matrix engine"
-            raise InputError("plan.kernel", "hmx", allowed)
         storage: Storage = self.plan.storage if self.plan.storage in MIXED else "vtcm"
         return replace(self, plan=replace(plan, storage=storage))
 

@@ -72,6 +72,10 @@ def _is_default(field: Any, value: object) -> bool:
     return default is not MISSING and getattr(default, "default", default) == value
 
 
+EXACT = "exact"
+"""How convs are requantised where nothing is said."""
+
+
 def _value(value: object) -> str:
     """Return a value in TOML's notation."""
     if isinstance(value, Padding):
@@ -80,7 +84,7 @@ def _value(value: object) -> str:
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if is_dataclass(value):
         inside = ((field.name, getattr(value, field.name)) for field in fields(value))
-        stated = [f"{name.rstrip('_')} = {_value(item)}" for name, item in inside if item is not None]
+        stated = [f"{name.rstrip('_')} = {_value(item)}" for name, item in inside if item not in (None, EXACT)]
         return "{ " + ", ".join(stated) + " }"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
 

@@ -27,6 +27,8 @@ from hexconv.spec.knobs import (
 )
 from hexconv.spec.places import MIXED, Role, Storage, roles_in_vtcm
 
+WITHOUT_ENGINE: tuple[Arch, ...] = ("v65", "v66", "v67")
+"""The architectures without a matrix engine."""
 WITHOUT_TAG: tuple[Arch, ...] = ("v67", "v71", "v79", "v81")
 
 
@@ -117,6 +119,9 @@ class Plan:
         if self.kernel == "hmx" and self.storage in MIXED:
             allowed = '"vtcm": the matrix engine reads and writes no other memory'
             raise InputError("plan.storage", f'"{self.storage}" with kernel = "hmx"', allowed)
+        if self.kernel == "hmx" and self.arch in WITHOUT_ENGINE:
+            allowed = '"v68" or later: no architecture before it has a matrix engine'
+            raise InputError("plan.arch", f'"{self.arch}" with kernel = "hmx"', allowed)
         if self.uses_vtcm and self.vtcm_bytes is None and self.arch in WITHOUT_TAG:
             what = f'plan.vtcm_bytes is missing: TVM does not know the VTCM of arch = "{self.arch}"'
             raise InputError.because(what, "give the bytes, such as 8388608")

@@ -35,7 +35,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import Kernel, most_threads
 from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
 from hexconv.spec.places import MIXED, Caches, Storage
-from hexconv.spec.plan import WITHOUT_TAG
+from hexconv.spec.plan import WITHOUT_ENGINE, WITHOUT_TAG
 from hexconv.spec.strips import why_no_strips
 from hexconv.sweep.random_chains import (
     EVERYTHING,
@@ -97,6 +97,8 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
             knobs[name] = draw.one_of(*knob.drawn)
     if kernel == "hvx":
         knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
+    if kernel == "hmx" and knobs["arch"] in WITHOUT_ENGINE:
+        knobs["arch"] = Plan.arch
     if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
         knobs |= _strip(draw, chain, keeps=(knobs["order"], knobs["halo"]) == ("h_outer", "roll"))
     return Plan(kernel=kernel, **knobs)

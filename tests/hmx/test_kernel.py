@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hexconv.analyze import vtcm_fit
-from hexconv.analyze.block_grid import engine_packets
+from hexconv.analyze.block_grid import crosses_lines, engine_packets
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.usage import cache_usage
 from hexconv.build.built_chain import built_chain
@@ -21,7 +21,9 @@ from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Question, best_plan
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels
+from hexconv.search.grid import figures_of
+from hexconv.search.machine import rates
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels, settled
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.random_chains import OF_ENGINE, Seeded
 from tests.hmx.definition import stored
@@ -51,7 +53,7 @@ def check(case: Case) -> None:
     assert run.check.passed, case.to_toml()
     assert run.check.max_abs_error == 0
     assert run.engine
-    assert run.engine.packets == engine_packets(Planned.of(case).blocks)
+    assert run.engine.packets == engine_packets(Planned.of(case).blocks).of_one
     assert run.vtcm_bytes == vtcm_fit(case.chain, case.settled).demand_bytes
 
 
@@ -122,15 +124,35 @@ def test_nobody_gets_it_unasked() -> None:
     assert {choice.used for choice in choose_kernels(CHAIN, None, "hexagon")} == {"hvx"}
 
 
-def test_the_search_refuses_it() -> None:
-    """Every answer tells packets, and nothing models those of the engine."""
-    with pytest.raises(InputError, match=r"^plan.kernel: got hmx; expected hvx \| plain: .* no device has timed"):
-        best_plan(CHAIN, Question(1 << 20, "traffic", Plan(kernel="hmx")))
+@pytest.mark.simulator
+def test_the_best_plan_is_placed_and_runs() -> None:
+    """The grid's packets of the engine are those that the run counts; the least time has no more than others."""
+    question = Question(1 << 20, "time", Plan(kernel="hmx"), "hexagon")
+    found = best_plan(CHAIN, question)
+    assert found.best
+    case = Case("best", CHAIN, found.best.plan)
+    check(case)
+    assert found.best.footprint_bytes == vtcm_fit(CHAIN, case.settled).demand_bytes
+    documented = figures_of(CHAIN, settled(CHAIN, PLANS["documented"]), rates("v68"))
+    assert found.best.latency_packets <= documented.latency_packets
+
+
+def test_no_plan_has_operands_on_both_sides_of_a_line() -> None:
+    """A slab of 136 KiB and the one below it don't fit into a line; one conv of 1x1 reads no crouton below."""
+    conv = Conv2d(out_channels=32, kernel=(3, 3), requantize=HOW)
+    chain = Chain(input=(1, 34, 136, 128), dtype="uint8", filter_dtype="int8", conv=(conv,))
+    plan = Plan(kernel="hmx", order="h_outer", storage="vtcm")
+    assert crosses_lines(Planned(chain, plan).blocks).all()
+    assert not crosses_lines(Planned(replace(chain, conv=(replace(conv, kernel=(1, 3)),)), plan).blocks).any()
+    found = best_plan(chain, Question(8 << 20, "time", Plan(kernel="hmx"), "hexagon"))
+    assert found.best is None
 
 
 def test_caches_outside_of_vtcm_are_refused() -> None:
     with pytest.raises(InputError, match=r'^plan.storage: got "filters" with kernel = "hmx"'):
         Plan(kernel="hmx", storage="filters")
+    with pytest.raises(InputError, match=r'^plan.arch: got "v66" with kernel = "hmx"; expected "v68" or later'):
+        Plan(kernel="hmx", arch="v66")
 
 
 def test_bytes_of_sums_come_out_of_the_tables() -> None:
