@@ -1,5 +1,6 @@
 """TIR expressions as operations of MLIR's `arith`: what follows a conv's sums is stated once, in `hexconv.compute`."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -32,17 +33,24 @@ class Region:
         lines: the lines of the function so far.
         depth: how deep the region stands.
         known: the names of results by their operations, which have no effect, in this region and those around it.
-        number: counts the names of the function.
+        number: counts the values of the function that have no names of their own.
+        taken: how often each name was asked for in the function.
     """
 
     lines: list[str] = field(default_factory=list)
     depth: int = 1
     known: dict[str, str] = field(default_factory=dict)
     number: Iterator[int] = field(default_factory=count)
+    taken: Counter[str] = field(default_factory=Counter)
 
     def inside(self) -> "Region":
         """Return a region inside of this one."""
-        return Region(self.lines, self.depth + 1, dict(self.known), self.number)
+        return Region(self.lines, self.depth + 1, dict(self.known), self.number, self.taken)
+
+    def named(self, name: str) -> str:
+        """Return a name that the function has not had: this one, or with a number behind it."""
+        self.taken[name] += 1
+        return name if self.taken[name] == 1 else f"{name}_again{self.taken[name] - 1}"
 
     def say(self, line: str) -> None:
         """Add a line."""
@@ -82,8 +90,9 @@ BINARY: dict[type[tirx.Expr], Mapping[str, str]] = {
     tirx.LShift: {INTEGER: "arith.shli"},
     tirx.RShift: {INTEGER: "arith.shrsi"},
     tirx.BitwiseAnd: {INTEGER: "arith.andi"},
+    tirx.And: {INTEGER: "arith.andi"},
 }
-COMPARED = {tirx.LT: ("slt", "olt"), tirx.GT: ("sgt", "ogt")}
+COMPARED = {tirx.LT: ("slt", "olt"), tirx.GT: ("sgt", "ogt"), tirx.EQ: ("eq", "oeq")}
 
 
 @dataclass(frozen=True)

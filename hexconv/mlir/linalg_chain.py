@@ -28,13 +28,13 @@ from tvm import tirx
 from hexconv.compute.computable import check_supported
 from hexconv.compute.stored import Position
 from hexconv.compute.te import Beside, finished, needs_epilogue
-from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.kernel.layouts import documented_filter
 from hexconv.mlir.arith_code import INDENT, Arithmetic, Region, cast, element_type
 from hexconv.mlir.tensor_code import (
     Index,
     Loops,
+    Operand,
     Tensor,
     added,
     bands,
@@ -53,7 +53,9 @@ from hexconv.mlir.tensor_code import (
 )
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from hexconv.spec.activations import TABLE
+from hexconv.spec.addition import Add
 from hexconv.spec.chain import IN_BLOCKS, PIXELS
+from hexconv.spec.code_sums import integer_form
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, blocks
 from hexconv.spec.names import INPUT, INPUT_CACHE, OUTPUT, bias_name, filter_name, intermediate, numbered
 from hexconv.spec.vectors import vector_names
@@ -118,24 +120,19 @@ def stored_tensors(chain: Chain) -> tuple[Stored, ...]:
     >>> [(each.row_blocks, each.top) for each in stored_tensors(Chain(input=(1, 16, 16, 8), conv=(same, same)))]
     [(4, 2), (3, 1), (2, 0)]
     """
-
-    def read(index: int, output: Stored) -> Stored:
-        conv, shape = chain.conv[index], chain.shapes[index]
-        (sh, sw), pad = conv.stride, conv.padding
-        top, left = pad.top + sh * output.top, pad.left + sw * output.left
-        rows, columns = (
-            max(read, first + 1)
-            for read, first in (
-                (conv.rows_read(output.row_blocks * ROW_BLOCK), top),
-                (conv.columns_read(output.column_blocks * COLUMN_BLOCK), left),
-            )
-        )
-        sizes = blocks(rows, ROW_BLOCK), blocks(columns, COLUMN_BLOCK), blocks(shape[3], CHANNEL_BLOCK)
-        return Stored(*sizes, top, left, shape)
-
     n, h, w, c = chain.shapes[-1]
-    last = Stored(blocks(h, ROW_BLOCK), blocks(w, COLUMN_BLOCK), blocks(c, CHANNEL_BLOCK), 0, 0, (n, h, w, c))
-    return chain.backwards(last, read)
+    found = [Stored(blocks(h, ROW_BLOCK), blocks(w, COLUMN_BLOCK), blocks(c, CHANNEL_BLOCK), 0, 0, (n, h, w, c))]
+    for index in reversed(range(len(chain.conv))):
+        conv, output, shape = chain.conv[index], found[0], chain.shapes[index]
+        top, left = conv.padding.top + conv.stride[0] * output.top, conv.padding.left + conv.stride[1] * output.left
+        adds = [found[reader - index] for reader in chain.readers[index] if reader != index]
+        rows = [top - each.top + each.row_blocks * ROW_BLOCK for each in adds]
+        columns = [left - each.left + each.column_blocks * COLUMN_BLOCK for each in adds]
+        rows += [conv.rows_read(output.row_blocks * ROW_BLOCK), top + 1]
+        columns += [conv.columns_read(output.column_blocks * COLUMN_BLOCK), left + 1]
+        sizes = blocks(max(rows), ROW_BLOCK), blocks(max(columns), COLUMN_BLOCK), blocks(shape[3], CHANNEL_BLOCK)
+        found.insert(0, Stored(*sizes, top, left, shape))
+    return tuple(found)
 
 
 def spans_groups(conv: Conv2d, channels: int) -> bool:
@@ -167,26 +164,13 @@ def arguments_of(chain: Chain) -> dict[str, Tensor]:
     return {name: Tensor(f"%{name}", *each) for name, each in found.items()}
 
 
-def check_said(chain: Chain) -> None:
-    """Refuse a chain that these functions don't say.
-
-    Raises:
-        Unsupported: a conv adds an earlier tensor, which no loop of the nest keeps; or the chain can't be computed.
-    """
-    check_supported(chain)
-    for index, conv in enumerate(chain.conv):
-        if conv.add:
-            what = f"chain.conv[{index}].add: linalg has chains whose convs read the tensor before them alone"
-            raise Unsupported(f"{what}; end the chain before this conv, and add outside of it")
-
-
 def linalg_text(case: Case) -> str:
     """Return a case as a module of MLIR: two functions, each of which returns its last argument, filled.
 
     Raises:
-        Unsupported: the chain can't be computed, or can't be said (`check_said`).
+        Unsupported: the chain can't be computed.
     """
-    check_said(case.chain)
+    check_supported(case.chain)
     head = [f"hexconv {case.name}: {case.chain.slug}", "", *(f"  {line}" for line in case.to_toml().splitlines())]
     head += ["", *_unsaid(case)]
     lines = [f"// {Code.comment(line)}".rstrip() for line in head]
@@ -204,6 +188,8 @@ def _unsaid(case: Case) -> list[str]:
         left.append(f"threads = {plan.threads}: the rows fall into {count} equal bands")
     if any(spans_groups(conv, shape[3]) for conv, shape in zip(case.chain.conv, case.chain.shapes, strict=False)):
         left.append(f"k_split = {plan.k_split}: groups that span blocks of 32 channels are made in one tile")
+    if any(conv.add and conv.add.tensor for conv in case.chain.conv):
+        left.append("add: what is added of an earlier conv is made again for each tile")
     stated = [name for name in ("filters", "buffering", "storage", "activations", "column_halo") if name in plan.stated]
     if stated:
         left.append(f"{', '.join(stated)}: where caches lie and when they are copied is for the compiler")
@@ -239,6 +225,7 @@ class Nest:
         """Lay the tensors out."""
         self.stored = stored_tensors(self.chain)
         self.arguments = arguments_of(self.chain)
+        self.whole: dict[int, Tensor] = {}
 
     @property
     def convs(self) -> int:
@@ -335,12 +322,12 @@ class Nest:
         with bands(region, "bands", count, output, (*band, *output.shape[4:])) as each:
             begin = scaled(each.region, each.index, band[ROWS])
             each.result = self._conv(each.region, self.convs, (0, begin, 0, 0), band, each.tensor)
-        return replace(output, name="%bands")
+        return each.made
 
     def _conv(self, region: Region, number: int, begin: Begin, sizes: Sequence[int], into: Tensor) -> Tensor:
         """Fill a tile of a conv's output, which begins at `begin`."""
         cuts = [] if self.name == WHOLE else self._cuts(number, sizes)
-        return self._looped(region, At(number, begin, START, START, tuple(sizes), into, None), cuts)
+        return self._looped(region, At(number, begin, START, START, tuple(sizes), into), cuts)
 
     def _cuts(self, number: int, sizes: Sequence[int]) -> list["Cut"]:
         """Return the loops over the steps of a tile, and those over the blocks of a step."""
@@ -362,6 +349,9 @@ class Nest:
         if at.source is None and not any(cut.is_step and cut.axis in axes for cut in cuts):
             sizes = [next((cut.size for cut in cuts if cut.axis == axis), at.sizes[axis]) for axis in range(4)]
             at = replace(at, source=self._source(region, at.number, at.begin, sizes), since=START)
+        if conv.add and at.addend is None and not any(cut.is_step for cut in cuts):
+            sizes = [next((cut.size for cut in cuts if cut.axis == axis), at.sizes[axis]) for axis in range(4)]
+            at = replace(at, addend=self._addend(region, conv.add.tensor, at, sizes), beside=START)
         if not cuts:
             return self._block(region, at)
         cut, carried = cuts[0], at.into
@@ -370,7 +360,7 @@ class Nest:
             offset = step_begin(turn.region, turn.index, cut.step, cut.size)
             inside = at.moved(turn.region, cut, offset)
             turn.result = self._looped(turn.region, replace(inside, into=turn.tensor), cuts[1:])
-        return replace(carried, name=f"%{name}")
+        return turn.made
 
     def _source(self, region: Region, number: int, begin: Begin, sizes: Sequence[int]) -> Tensor:
         """Make what a conv reads for a tile of its output, in blocks."""
@@ -383,11 +373,51 @@ class Nest:
         if number > 1:
             name, dtype = intermediate(number - 1), self.chain.output_dtype(number - 2)
             into = empty(region, f"{name}_empty", (*read, *BLOCK[1:]), dtype)
-            return self._conv(region, number - 1, begin, read, into)
+            made = self._conv(region, number - 1, begin, read, into)
+            self.whole[number - 1] = made
+            return made
         apart = (begin[N], begin[ROWS], 0, begin[COLUMNS], 0, begin[CHANNELS], 0)
         n, rows, columns, channels = read
         shape = (n, rows, ROW_BLOCK, columns, COLUMN_BLOCK, channels, CHANNEL_BLOCK)
         return transposed(region, INPUT_CACHE, part(region, "input_tile", self.pixels, apart, shape), TO_BLOCKS)
+
+    def _addend(self, region: Region, tensor: int, at: "At", sizes: Sequence[int]) -> Tensor:
+        """Make what a conv adds to a tile of its output, and the blocks that it lies across: [n, h, w, ko, ki]."""
+        (n, rows, columns, channels), many = at.begin, sizes[CHANNELS]
+        (row, more_rows), (column, more_columns) = self._added_at(tensor, at.number)
+        begin = (n, added(region, rows, row), added(region, columns, column), channels)
+        read = (sizes[N], sizes[ROWS] + (more_rows > 0), sizes[COLUMNS] + (more_columns > 0), many)
+        parts = [[read[N]], [read[ROWS], ROW_BLOCK], [read[COLUMNS], COLUMN_BLOCK], [many], [CHANNEL_BLOCK]]
+        name = numbered("addend", at.number)
+        if tensor == 0:
+            apart, shape = (
+                (begin[N], begin[ROWS], 0, begin[COLUMNS], 0, begin[CHANNELS], 0),
+                [size for each in parts for size in each],
+            )
+            return collapsed(region, name, part(region, f"{name}_blocks", self.pixels, apart, shape), parts)
+        if self.name == WHOLE:
+            tile = part(region, f"{name}_blocks", self.whole[tensor], (*begin, 0, 0, 0), (*read, *BLOCK[1:]))
+        else:
+            into = empty(region, f"{name}_empty", (*read, *BLOCK[1:]), self.chain.output_dtype(tensor - 1))
+            tile = self._conv(region, tensor, begin, read, into)
+        return collapsed(region, name, transposed(region, f"{name}_turned", tile, FROM_BLOCKS_CHANNELS_APART), parts)
+
+    def _added_at(self, tensor: int, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return the blocks, and rows or columns beside, by which an added element stands behind that of the output."""
+        theirs, own = self.stored[tensor], self.stored[number]
+        return divmod(theirs.top - own.top, ROW_BLOCK), divmod(theirs.left - own.left, COLUMN_BLOCK)
+
+    def _added(self, region: Region, at: "At", add: Add) -> Operand:
+        """Return what a conv adds to a block of its output."""
+        assert at.addend, "made before the blocks of a step"
+        (_, row), (_, column) = self._added_at(add.tensor, at.number)
+        _, rows, columns, channels = at.beside
+        begin = (0, added(region, scaled(region, rows, ROW_BLOCK), row))
+        begin += (added(region, scaled(region, columns, COLUMN_BLOCK), column), channels, 0)
+        n, h, w, many = at.sizes
+        sizes = (n, h * ROW_BLOCK, w * COLUMN_BLOCK, many, CHANNEL_BLOCK)
+        tile = part(region, numbered("addend_tile", at.number), at.addend, begin, sizes)
+        return tile, f"n, ho * {ROW_BLOCK} + hi, wo * {COLUMN_BLOCK} + wi, ko, ki"
 
     def _block(self, region: Region, at: "At") -> Tensor:
         """Compute a block of a conv's output, or all of it, and put it into its place."""
@@ -425,13 +455,13 @@ class Nest:
 
         def body(inside: Region, given: Sequence[str]) -> str:
             factors: list[str] = []
-            for value, was, zero in zip(given, (chain.dtype, chain.dtype_of_filters), zero_points, strict=True):
+            for value, was, zero in zip(given[:-1], (chain.dtype, chain.dtype_of_filters), zero_points, strict=True):
                 wide = cast(inside, value, was, of_product)
                 centre = inside.constant(zero, "i32") if zero else ""
                 factors.append(inside.value(f"arith.subi {wide}, {centre} : i32") if zero else wide)
             product = inside.value(f"arith.mul{kind} {', '.join(factors)} : {element_type(of_product)}")
             product = cast(inside, product, of_product, dtype)
-            return inside.value(f"arith.add{kind} %{name}_out, {product} : {element_type(dtype)}")
+            return inside.value(f"arith.add{kind} {given[-1]}, {product} : {element_type(dtype)}")
 
         zero = zeros(region, numbered("zeros", number), into)
         operands = [(window, _pixel_read(conv, channels, few)), (weights, indices)]
@@ -464,19 +494,26 @@ class Nest:
         def body(inside: Region, given: Sequence[str]) -> str:
             total = tirx.Var("total", sums.dtype)
             buffers = {name: tirx.decl_buffer((1,), self.arguments[name].dtype, name=name) for name in names}
-            loads = {name: _given(value) for name, value in zip(names, given[1:], strict=True)}
+            loads = {name: _given(value) for name, value in zip(names, given[1:], strict=False)}
             whats: dict[str, Any] = {name.removesuffix(str(number)): buffer for name, buffer in buffers.items()}
             if conv.activation == TABLE:
                 table = self.arguments[numbered(TABLE, number)]
                 whats[TABLE] = tirx.decl_buffer(table.shape, table.dtype, name=TABLE)
                 loads[TABLE] = _looked_up(table)
             beside = Beside(whats.pop("bias", None), whats, lambda code: code)
+            known = {total: given[0]}
+            if conv.add:
+                other = tirx.Var("other", chain.dtype)
+                known[other] = given[len(names) + 1]
+                form = integer_form(chain.summed(number - 1)) if chain.is_integer else None
+                beside = replace(beside, addend=lambda _at: other, summed=form)
             value = finished(conv, total, sums.dtype, beside, Position(0, 0, 0, tirx.const(0, "int32")), dtype)
-            result = Arithmetic(inside, {total: given[0]}, loads).value(value)
+            result = Arithmetic(inside, known, loads).value(value)
             return _where_logical(inside, at, self.stored[number], result, fringe, element_type(dtype))
 
         everywhere = ", ".join(OUTPUT_AXES)
         operands = [(sums, everywhere), *((vector, "ko, ki") for vector in vectors)]
+        operands += [self._added(region, at, conv.add)] if conv.add else []
         return generic(region, self._stage(at), operands, (into, everywhere), Loops(OUTPUT_AXES), body)
 
 
@@ -510,6 +547,8 @@ class At:
         sizes: how much of the output is made here.
         into: the tile.
         source: the source, once it is made.
+        beside: where it begins in what was made of the tensor that the conv adds.
+        addend: that tensor, [n, h, w, ko, ki], once it is made.
     """
 
     number: int
@@ -518,12 +557,14 @@ class At:
     since: Begin
     sizes: tuple[int, ...]
     into: Tensor
-    source: Tensor | None
+    source: Tensor | None = None
+    beside: Begin = START
+    addend: Tensor | None = None
 
     def moved(self, region: Region, cut: Cut, offset: Index) -> "At":
         """Return the place inside of a loop that cuts an axis."""
-        found = {what: list(getattr(self, what)) for what in ("begin", "local", "since", "sizes")}
-        for what in ("begin", "local", "since"):
+        found = {what: list(getattr(self, what)) for what in ("begin", "local", "since", "beside", "sizes")}
+        for what in ("begin", "local", "since", "beside"):
             found[what][cut.axis] = added(region, found[what][cut.axis], offset)
         found["sizes"][cut.axis] = cut.step
         return replace(self, **{what: tuple(values) for what, values in found.items()})

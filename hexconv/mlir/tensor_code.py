@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from hexconv.mlir.arith_code import INDENT, Region, element_type
@@ -54,12 +54,12 @@ class Loops:
 
 
 Body = Callable[[Region, Sequence[str]], str]
-"""Writes the body of an operation on elements, from the names of these; the name of its result."""
+"""Writes the body of an operation, from the names of its elements, the one that it replaces last; returns a name."""
 
 
 def bind(region: Region, name: str, operation: str, shape: tuple[int, ...], dtype: str) -> Tensor:
     """Add an operation whose text ends in the type of its result."""
-    made = Tensor(f"%{name}", shape, dtype)
+    made = Tensor(f"%{region.named(name)}", shape, dtype)
     region.say(f"{made.name} = {operation} {made.type}")
     return made
 
@@ -102,7 +102,7 @@ def padded(region: Region, name: str, source: Tensor, low: Sequence[int], high: 
     if not any((*low, *high)):
         return source
     shape = tuple(map(sum, zip(low, source.shape, high, strict=True)))
-    filler = region.constant(value, source.element)
+    name, filler = region.named(name), region.constant(value, source.element)
     region.say(f"%{name} = tensor.pad {source.name} low{list(low)} high{list(high)} {{")
     region.say(f"^bb0({', '.join(f'%{name}_{axis}: index' for axis in range(len(shape)))}):")
     region.say(f"{INDENT}tensor.yield {filler} : {source.element}")
@@ -140,6 +140,7 @@ def _groups(parts: Parts) -> str:
 
 def transposed(region: Region, name: str, source: Tensor, order: Sequence[int]) -> Tensor:
     """Add a tensor with its axes in another order."""
+    name = region.named(name)
     into = empty(region, f"{name}_empty", tuple(source.shape[axis] for axis in order), source.dtype)
     operands = f"ins({source.name} : {source.type}) outs({into.name} : {into.type})"
     region.say(f"%{name} = linalg.transpose {operands} permutation = {list(order)}")
@@ -157,11 +158,11 @@ def generic(region: Region, name: str, operands: Sequence[Operand], into: Operan
         region: where it stands.
         name: the name of its result.
         operands: what it reads.
-        into: what its result starts as; its element is `%NAME_out`.
+        into: what its result starts as.
         loops: its loops.
         body: writes its body.
     """
-    domain = ", ".join(loops.names)
+    domain, name = ", ".join(loops.names), region.named(name)
     region.say(f"%{name} = linalg.generic {{indexing_maps = [")
     for place, (_, at) in enumerate([*operands, into]):
         region.say(f"{INDENT * 2}affine_map<({domain}) -> ({at})>{',' if place < len(operands) else ''}")
@@ -170,8 +171,9 @@ def generic(region: Region, name: str, operands: Sequence[Operand], into: Operan
     region.say(f"{INDENT}ins({names} : {types})")
     region.say(f"{INDENT}outs({into[0].name} : {into[0].type}) {{")
     given = [f"%{name}_in{place}" for place in range(len(operands))]
-    arguments = [f"{each}: {tensor.element}" for each, (tensor, _) in zip(given, operands, strict=True)]
-    region.say(f"^bb0({', '.join([*arguments, f'%{name}_out: {into[0].element}'])}):")
+    given.append(f"%{name}_out")
+    arguments = [f"{each}: {tensor.element}" for each, (tensor, _) in zip(given, [*operands, into], strict=True)]
+    region.say(f"^bb0({', '.join(arguments)}):")
     inside = region.inside()
     inside.say(f"linalg.yield {body(inside, given)} : {into[0].element}")
     region.say(f"}} -> {into[0].type}")
@@ -183,12 +185,14 @@ class Carried:
     """A loop that is being written.
 
     Attributes:
+        made: what it makes in the end.
         region: its body.
         index: its number of turns.
         tensor: what it carries.
         result: the tensor that is carried on, which the writer of the body sets.
     """
 
+    made: Tensor
     region: Region
     index: str
     tensor: Tensor
@@ -198,13 +202,14 @@ class Carried:
 @contextmanager
 def loop(region: Region, name: str, turns: int, carried: Tensor) -> Iterator[Carried]:
     """Write a loop over turns 0 .. turns - 1 that carries a tensor; its result is named `%NAME`."""
+    name = region.named(name)
     bounds = [region.constant(bound, "index") for bound in (0, turns, 1)]
     tensor = Tensor(f"%{name}_carried", carried.shape, carried.dtype)
     region.say(
         f"%{name} = scf.for %{name}_turn = {bounds[0]} to {bounds[1]} step {bounds[2]} "
         f"iter_args({tensor.name} = {carried.name}) -> ({carried.type}) {{"
     )
-    made = Carried(region.inside(), f"%{name}_turn", tensor, tensor)
+    made = Carried(replace(carried, name=f"%{name}"), region.inside(), f"%{name}_turn", tensor, tensor)
     yield made
     made.region.say(f"scf.yield {made.result.name} : {carried.type}")
     region.say("}")
@@ -227,7 +232,7 @@ def bands(region: Region, name: str, turns: int, carried: Tensor, sizes: Sequenc
     inside = region.inside()
     begin: list[Index] = [0, scaled(inside, f"%{name}_turn", sizes[1]), *[0] * (len(sizes) - 2)]
     tensor = part(inside, f"{name}_band", shared, begin, sizes)
-    made = Carried(inside, f"%{name}_turn", tensor, tensor)
+    made = Carried(replace(carried, name=f"%{name}"), inside, f"%{name}_turn", tensor, tensor)
     yield made
     inside.say("scf.forall.in_parallel {")
     said = f"{made.result.name} into {shared.name}{_place(begin, sizes)} : {made.result.type} into {shared.type}"

@@ -15,7 +15,9 @@ from hexconv.run import mlir_host
 from hexconv.run.measure import run_case
 from hexconv.run.mlir_host import MlirHost, optimised
 from hexconv.run.tensors import packed_arguments, random_tensors
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.addition import Add
+from hexconv.spec.dtypes import Dtype
 from tests.draws import LOWERED, SAME_RUN
 from tests.lowered import lower_case
 from tests.strategies import cases
@@ -31,7 +33,7 @@ QUICK = (
     "first-layer",
 )
 FILES = sorted((path for folder in FOLDERS for path in folder.glob("*.toml")), key=lambda path: path.stem not in QUICK)
-SAID = cases(kernels=("plain", "hvx")).filter(lambda case: not any(conv.add for conv in case.chain.conv))
+SAID = cases(kernels=("plain", "hvx"))
 ALLOCATED = re.compile(r"memref\.alloc\(\).*: memref<([x\d]+)x\w+>")
 
 
@@ -54,6 +56,18 @@ def test_every_case_in_schedules_gives_numpys_numbers(path: Path) -> None:
 @given(SAID)
 def test_every_drawn_case_gives_numpys_numbers(case: Case) -> None:
     assert is_right(replace(case, target="llvm"))
+
+
+@pytest.mark.mlir
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_what_convs_add_of_earlier_tensors_is_of_the_same_place(dtype: Dtype) -> None:
+    of_codes = {"scales": (0.0213477, 0.0317213, 0.0401937), "zero_point": 9} if dtype == "uint8" else {}
+    by = Requantize(multiplier=1518025757, shift=-8, zero_point=5) if dtype == "uint8" else None
+    three = Conv2d(out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1), requantize=by)
+    tall = replace(three, kernel=(5, 1), padding=Padding(top=2, bottom=2), add=Add(from_="conv1", **of_codes))
+    convs = (three, replace(three, add=Add(from_="input", **of_codes)), tall)
+    chain = Chain(input=(2, 20, 12, 40), dtype=dtype, zero_point=7 if of_codes else 0, conv=convs)
+    assert is_right(Case("added", chain, Plan(kernel="plain", k_split=1, h_split=1, order="h_outer"), target="llvm"))
 
 
 @pytest.mark.mlir
