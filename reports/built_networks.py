@@ -39,10 +39,11 @@ from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.lower.hexagon_target import isas
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted
-from hexconv.network.answer import seen_by, stored_by
+from hexconv.network.answer import stored_by
 from hexconv.network.built_network import compiled_network, read_network, tensors_of, write_compiled
 from hexconv.network.called_network import network_object, simulated_network
 from hexconv.network.compiled import Compiled
+from hexconv.network.elements import seen_by
 from hexconv.network.program_steps import Program
 from hexconv.run.copy_engine import Copies
 from hexconv.run.measurement import Measurement

@@ -19,7 +19,7 @@ import pandas as pd
 from hexconv.build.called_library import called
 from hexconv.network.answer import result_of
 from hexconv.network.compiled import operators_object
-from hexconv.network.integers import form_of, with_integers
+from hexconv.network.operator_table import form_of, with_integers
 from hexconv.network.program_steps import (
     NCHW,
     NHWC,

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hexconv.apart.process import NEW_OBJECTS
+
 PR_SET_PDEATHSIG = 1
 FIRST_TO_GO = 1000
 """The largest `oom_score_adj`: a system short of memory ends this process before any other."""
-
-NEW_OBJECTS = 100_000
-"""How many objects are made before Python looks for circles of them; its own default makes imports a fifth longer."""
 
 Function = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -27,7 +27,7 @@ from typing import Any, TextIO, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
-from hexconv.apart.child import NEW_OBJECTS
+from hexconv.apart.process import NEW_OBJECTS
 from hexconv.cli.commands import register
 from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, one_line, short_line, visible
 

@@ -13,8 +13,7 @@ from math import prod
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
 from hexconv.model.manifest import OperatorEntry
-from hexconv.network.integers import with_integers
-from hexconv.network.nodes import TABLE
+from hexconv.network.operator_table import TABLE, with_integers
 from hexconv.network.program import Member, Reading
 from hexconv.network.program_steps import INPUT, Operation, Other, Program
 from hexconv.network.simplified import simplified

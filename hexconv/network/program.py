@@ -474,3 +474,41 @@ class Reading(Held):
 
 Table = Mapping[str, Callable[[Reading, Node], None]]
 """By the name of an ONNX operator, the function that turns its node into a step."""
+
+
+CHANNEL_AXIS = 3
+"""The index of channels in N, H, W, C."""
+
+
+PLACES = {4: (0, 3, 1, 2), 3: (0, 3, 2), 2: (0, 3)}
+"""For a model's tensor of 4, 3 or 2 axes, the place of each axis in N, H, W, C."""
+
+
+def whole_numbers(reading: Reading, node: Node, at: int, attribute: str) -> list[int]:
+    """Read whole numbers: a constant input, or an attribute in old models; empty where there is neither.
+
+    Raises:
+        Refused: the input is no constant.
+    """
+    name = node.input(at)
+    if not name:
+        return [int(value) for value in node.attributes.get(attribute, ())]
+    if not reading.graph.is_constant(name):
+        raise Refused(f"its input {name} depends on the model's input")
+    return [int(value) for value in reading.graph.value(name).reshape(-1)]
+
+
+def scale_names(node: Node, at: int) -> tuple[str, str]:
+    """Return the names of a scale and a zero point among a node's inputs."""
+    return node.input(at), node.input(at + 1)
+
+
+def three(node: Node, at: int = 0) -> tuple[str, str, str]:
+    """Return the names of a tensor among a node's inputs, its scale and its zero point."""
+    return node.input(at), node.input(at + 1), node.input(at + 2)
+
+
+def check_channels(node: Node) -> None:
+    """Refuse a node of ONNX Runtime's own whose channels come last."""
+    if node.attributes.get("channels_last", 0):
+        raise Refused("it sets channels_last; export it in NCHW")

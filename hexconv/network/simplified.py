@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
+from hexconv.network.operator_table import OPERATORS
 from hexconv.network.program_steps import (
     BLOCKS,
     NHWC,
@@ -40,7 +41,9 @@ def _selects(step: Step) -> TypeGuard[Operation]:
         return False
     if step.operator == "convert":
         return step.sources[0].layout != step.result.layout
-    return step.operator == "max_pool" or (step.operator == "view" and step.told(View).fill is None)
+    if step.operator == OTHER:
+        return False
+    return OPERATORS[step.operator].selects or (step.operator == "view" and step.told(View).fill is None)
 
 
 def _in_codes(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:

@@ -12,6 +12,7 @@ from hexconv.build.device_project import DevicePort, DeviceProgram
 from hexconv.build.library import NEVER_RUN, SHARED
 from hexconv.build.rendering import rendered
 from hexconv.network.compiled import Compiled
+from hexconv.network.operator_table import OPERATORS
 from hexconv.network.program_steps import (
     BLOCKS,
     OTHER,
@@ -269,7 +270,7 @@ def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[
 
 def _arguments(step: Operation, places: Mapping[str, Code]) -> Iterator[Code]:
     tensors = [_fields(source, places) for source in step.sources]
-    if step.operator in ("concat", OTHER):
+    if step.operator == OTHER or OPERATORS[step.operator].reads_many:
         lines = DEEPER.join(Code("{{{}}}").format(fields) for fields in tensors)
         yield Code("(const struct hexconv_tensor[]){{\n                {}}}").format(lines)
         yield Code("{}").format(len(tensors))

@@ -13,20 +13,19 @@ import numpy as np
 from hexconv.compute import magnitude
 from hexconv.layout import packed
 from hexconv.model.refused import Refused
-from hexconv.network.answer import elements_of, nhwc, reals_of, result_of, seen_by
+from hexconv.network.answer import reals_of, result_of
+from hexconv.network.elements import elements_of, nhwc, seen_by
+from hexconv.network.operator_table import OPERATORS
 from hexconv.network.program_run import Ran
 from hexconv.network.program_steps import (
     BLOCKS,
     OTHER,
     Call,
-    Filters,
-    Map,
     Operand,
     Operation,
     Other,
     Program,
     Step,
-    Window,
 )
 from hexconv.run.check import ROUNDING_OF_A_SUM, tolerance_of
 from hexconv.run.tensors import Array
@@ -180,22 +179,7 @@ def _error(step: Operation, stored: Mapping[str, Array], constants: Mapping[str,
     """How far a real number of an operator may be off in float32: its terms, times the largest sum of their sizes."""
     seen = seen_by(step, {**constants, **stored})
     sizes = [_largest(values, source) for values, source in zip(seen, step.sources, strict=True)]
-    terms, size = len(sizes), sum(sizes)
-    for how in step.how:
-        if isinstance(how, Filters):
-            weights = np.abs(constants[how.elements].astype(np.float64)).reshape(how.shape[0], -1).sum(1)
-            scaled = weights * constants[how.scales].astype(np.float64)
-            bias = np.abs(constants[how.real_bias]).max(initial=0) if how.real_bias else 0.0
-            terms, size = int(np.prod(how.shape[1:])), float(scaled.max(initial=0)) * sizes[0] + float(bias)
-        elif isinstance(how, Map):  # what its number is rounded by before, a power or an exponential makes larger
-            reals = constants[how.reals]
-            size += float(np.abs(reals[np.isfinite(reals)]).max(initial=0))
-        elif isinstance(how, Window) and step.operator.endswith("pool"):
-            terms = how.kernel[0] * how.kernel[1]
-    if step.operator == "global_average_pool":
-        terms = step.sources[0].extents[1] * step.sources[0].extents[2]
-    if step.operator == "multiply":
-        size = float(np.prod(sizes))
+    terms, size = OPERATORS[step.operator].terms(step, sizes, constants)
     return (terms + ROUNDINGS) * ROUNDING_OF_A_SUM * size
 
 

@@ -4,7 +4,7 @@
     gates -> Q --------------+-> Mul -> Q ---+ ^              output <- DQ <-+
 
 Tensors are shared, some stay floats, inputs and outputs are several. How convs and quantisers are written is drawn by
-`tests.quantisers`. Each operator of `hexconv.network.nodes.TABLE` has a method here; all models are valid.
+`tests.quantisers`. Each operator of `hexconv.network.operator_table.TABLE` has a method here; all models are valid.
 """
 
 from collections.abc import Callable, Sequence

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.network.integers import form_of, gathered, spread
+from hexconv.network.integer_form import gathered, spread
+from hexconv.network.operator_table import form_of
 from hexconv.network.program_steps import (
     NCHW,
     NHWC,

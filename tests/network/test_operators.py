@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+import hexconv
 from hexconv.errors import Unsupported
 from hexconv.network.answer import answer
 from hexconv.network.built_network import Wanted, read_network
+from hexconv.network.operator_table import OPERATORS as COMPUTED
 from tests.model.quantised import Quantised
 from tests.network.models import EXACT, OPERATORS, SHAPE, OneOperator, saved
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
+PACKAGE = Path(hexconv.__file__).parent
 WANTED = Wanted(1 << 20, "llvm")
 
 
@@ -66,3 +69,16 @@ def test_uint16_at_the_edge_of_a_network_is_refused(tmp_path: Path) -> None:
     path = saved(net, [net.quantize(net.qdq("image", (8, 3, 3, 3), 2**15), 0.01, 2**15)], tmp_path / "wide.onnx")
     with pytest.raises(Unsupported, match="image is uint16, which C doesn't get"):
         read_network(path, WANTED)
+
+
+REWRITTEN = ("convert", "view", "concat")
+"""What layouts and simplifications make steps of, too."""
+
+
+@pytest.mark.parametrize("name", sorted({*COMPUTED} - {*REWRITTEN}))
+def test_an_operator_stands_in_one_file(name: str) -> None:
+    """How its nodes are read, what it means, its integer form and its error: a new one is one file, and its C."""
+    texts = {
+        path: path.read_text() for room in ("network", "verify", "build") for path in (PACKAGE / room).rglob("*.py")
+    }
+    assert len([path for path, text in texts.items() if f'"{name}"' in text]) == 1

@@ -11,7 +11,8 @@ from hexconv.errors import HexconvError
 from hexconv.layout import packed
 from hexconv.model import Imported
 from hexconv.network import Wanted
-from hexconv.network.answer import as_model, stored_by
+from hexconv.network.answer import stored_by
+from hexconv.network.elements import as_model
 from hexconv.network.planned_model import PlannedModel, members_of
 from hexconv.network.program_run import Ran
 from hexconv.network.program_steps import BLOCKS, NCHW, Operand

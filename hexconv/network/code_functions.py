@@ -1,0 +1,282 @@
+"""Operators on one number: quantisers, clamps, tables of functions, normalisation, softmax."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import frexp, prod
+
+import numpy as np
+
+from hexconv.model.affine import clamp_of
+from hexconv.model.graph import Node
+from hexconv.model.pointwise import ACTIVATIONS, SMOOTH, computed
+from hexconv.model.refused import Refused
+from hexconv.network.elements import Operator, Stored, real_values, stored_as
+from hexconv.network.integer_form import (
+    CHANNELS,
+    MOVED,
+    QUANTISED,
+    SOFTMAX,
+    VECTOR_BYTES,
+    every_byte,
+    gathered,
+    grid,
+    header,
+    laid_table,
+    numbers_of,
+    reals_form,
+    scaled_form,
+    spread,
+    table_form,
+    turned_bit,
+    zero_of,
+)
+from hexconv.network.program import (
+    CHANNEL_AXIS,
+    PLACES,
+    Reading,
+    Table,
+    scale_names,
+)
+from hexconv.network.program_steps import (
+    NCHW,
+    Constants,
+    Map,
+    Operand,
+    Operation,
+    Powers,
+    is_codes,
+)
+from hexconv.run.tensors import Array
+from hexconv.spec.code_sums import CODES, SOFTEST
+
+
+def _read_quantize(reading: Reading, node: Node) -> None:
+    scale, zero_point = reading.scale_of(node.outputs[0], *scale_names(node, 1), by=node)
+    source = reading.operand(node.inputs[0])
+    if (source.dtype, source.scale, source.zero_point) == (
+        reading.graph.type_of(node.outputs[0]).dtype,
+        scale,
+        zero_point,
+    ):
+        reading.meaning(node.inputs[0], node.outputs[0], 1.0, 0)
+        return
+    result = reading.quantised(node.outputs[0], *scale_names(node, 1), by=node)
+    reading.add("convert", node, [reading.held(node.inputs[0])], result)
+
+
+def _read_dequantize(reading: Reading, node: Node) -> None:
+    """Add no step: the result is the same codes, with the scale and zero point that say what they stand for."""
+    reading.meaning(node.inputs[0], node.outputs[0], *reading.scale_of(node.inputs[0], *scale_names(node, 1), by=node))
+
+
+def _read_clamp(reading: Reading, node: Node) -> None:
+    clamp = clamp_of(reading.graph, node)
+    if clamp is None:
+        raise Refused("its bounds are no constants; export it with constant bounds")
+    source = reading.source(node.inputs[0])
+    reading.add("convert", node, [source], reading.result(node.outputs[0], clamp))
+
+
+def _read_same(reading: Reading, node: Node) -> None:
+    source = reading.operand(node.inputs[0])
+    reading.meaning(node.inputs[0], node.outputs[0], source.scale, source.zero_point)
+
+
+def _read_function(reading: Reading, node: Node) -> None:
+    """Look up a function of one number, of each code that there is; its other inputs are constants."""
+    moving = next((name for name in node.inputs if name and not reading.graph.is_constant(name)), node.inputs[0])
+    source = reading.held(moving)
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    source = reading.dense(source)
+    codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
+    reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
+    made = computed(reading.graph, node, {moving: reals.astype(np.float32).astype(np.float64)})
+    values = made[node.outputs[0]].astype(np.float32)
+    if values.size != 256:
+        raise Refused("its other inputs are not single numbers; it is a function of one number here")
+    name = reading.constant(f"{node.outputs[0]}:function", values.reshape(1, 256))
+    reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, 1))
+
+
+def _read_normalised(reading: Reading, node: Node) -> None:
+    """Look up a BatchNormalization, for each channel of each code that there is."""
+    source = reading.dense(reading.held(node.inputs[0]))
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    if not all(reading.graph.is_constant(name) for name in node.inputs[1:5]):
+        raise Refused("its scale, bias, mean or variance depend on the model's input")
+    scale, bias, mean, variance = (reading.graph.value(name).astype(np.float64) for name in node.inputs[1:5])
+    factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
+    codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
+    reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
+    values = ((reals - mean[:, None]) * factor[:, None] + bias[:, None]).astype(np.float32)
+    if values.shape != (source.extents[3], 256):
+        raise Refused(f"it has {len(mean)} means for {source.extents[3]} channels")
+    name = reading.constant(f"{node.outputs[0]}:function", values)
+    reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, len(values)))
+
+
+def _read_softmax(reading: Reading, node: Node) -> None:
+    rank = len(reading.shape(node.outputs[0]))
+    source = reading.dense(reading.held(node.inputs[0]))
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    if rank not in PLACES:
+        raise Refused(f"its input has {rank} axes; it takes tensors of 2 to 4 axes here")
+    axis = int(node.attributes.get("axis", -1)) % rank
+    apart = np.arange(256, dtype=np.float64) * np.float64(np.float32(source.scale))
+    how = Powers(reading.constant(f"{node.outputs[0]}:powers", np.exp(-apart).astype(np.float32)), PLACES[rank][axis])
+    result = reading.result(node.outputs[0])
+    if how.axis == CHANNEL_AXIS and not source.is_one_order:  # many lines at once: their elements lie side by side
+        source, result = reading.convert(source, NCHW), replace(result, layout=NCHW)
+        reading.hold(result.buffer, result.as_numbers)
+    reading.add("softmax", node, [source], result, how)
+
+
+FUNCTIONS = (*ACTIVATIONS, *SMOOTH, "Abs", "Ceil", "Floor", "Neg", "Reciprocal", "Round", "Pow", "Max", "Min")
+"""Operators that are a function of one number where their other inputs are single constants."""
+
+
+def _converted(step: Operation, seen: list[Array], _: Stored) -> Array:
+    return real_values(seen[0], step.sources[0])
+
+
+def _mapped(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    how = step.told(Map)
+    reals, codes = constants[how.reals].reshape(how.count, -1), seen[0].view(np.uint8)
+    return reals[np.arange(codes.shape[-1]) if how.count > 1 else 0, codes]
+
+
+def _shares(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    how, codes = step.told(Powers), seen[0].astype(np.int64)
+    powers = constants[how.powers][codes.max(how.axis, keepdims=True) - codes].astype(np.float64)
+    return (powers / np.add.accumulate(powers, how.axis).take([-1], how.axis)).astype(np.float32)
+
+
+def convert_form(step: Operation, _: Constants) -> bytes | None:
+    """The table, the move, or the quantiser that a conversion is."""
+    [source], result = step.sources, step.result
+    lies_alike = source.layout == result.layout or source.is_one_order
+    if is_codes(source) and not lies_alike:
+        return _moved(source, result)
+    if not lies_alike:
+        return None
+    if is_codes(source) and result.dtype != "int32":
+        at, to = (grid(operand, (1, 1, 1, CODES), name) for operand, name in ((source, "source"), (result, "result")))
+        made = _code_of(at, to, every_byte(source)).reshape(-1)
+        if is_codes(result):
+            return table_form(made, result)
+        return reals_form(made)
+    return _quantised(step) if source.is_float and is_codes(result) else None
+
+
+def _quantised(step: Operation) -> bytes:
+    """The form of codes of floats: a reciprocal of 31 bits, and the exponent from which on codes are the last ones."""
+    [source], result = step.sources, step.result
+    at, to = (grid(operand, (1, 1, 1, 2), name) for operand, name in ((source, "source"), (result, "result")))
+    ends = np.array([-1, 1], np.float32).reshape(at.extents) * np.float32(result.scale) * SOFTEST
+    least, most = numbers_of(_code_of(at, to, ends).reshape(-1), result)
+    scale = float(np.float32(result.scale))
+    part, exponent = frexp(1 / scale)  # 1 / scale is part * 2**exponent, part from 1/2 to 1
+    bits = 31 - exponent
+    reciprocal = min(round(part * 2**31), 2**31 - 1)
+    steps, most_exponent = (
+        part * 2.0**9,
+        127 + 9 - exponent,
+    )  # a number of this exponent is so many steps, or up to twice
+    if steps < 257:
+        most_exponent += 1
+    offset = ((zero_of(result)) << 20) + (1 << 19)
+    numbers = (QUANTISED, reciprocal, 106 + bits, most_exponent, offset, turned_bit(result), least, most)
+    return header(*map(int, numbers))
+
+
+def _moved(source: Operand, result: Operand) -> bytes | None:
+    same = (source.dtype, source.scale, source.zero_point) == (result.dtype, result.scale, result.zero_point)
+    if not same or result.low > -np.inf or result.high < np.inf:
+        return None
+    pixels, channels = source.extents[1] * source.extents[2], source.extents[3]
+    rows, columns = (pixels, channels) if result.layout == "NCHW" else (channels, pixels)
+    count = columns if columns < VECTOR_BYTES <= rows else min(rows, VECTOR_BYTES)
+    return header(MOVED) + spread(count).tobytes() + gathered(count).tobytes()
+
+
+def codes_by_byte(source: Operand, result: Operand) -> Array:
+    """The code of a result for each code of a source, as bytes in their order."""
+    at, to = (grid(operand, (1, 1, 1, CODES), name) for operand, name in ((source, "source"), (result, "result")))
+    return _code_of(at, to, every_byte(source)).reshape(-1).view(np.uint8)
+
+
+def _map_form(step: Operation, constants: Constants) -> bytes | None:
+    """The table of a function of one number, or multipliers of channels for one that is straight."""
+    [source], result, how = step.sources, step.result, step.told(Map)
+    if not is_codes(source) or not is_codes(result):
+        return None
+    reals = constants[how.reals].reshape(how.count, CODES)
+    codes = stored_as(reals, replace(result, extents=(1, 1, 1, CODES)))
+    if how.count == 1:
+        return table_form(codes[0], result)
+    ordered = np.arange(CODES) ^ turned_bit(source)
+    slopes = (reals[:, ordered[-1]].astype(np.float64) - reals[:, ordered[0]]) / (CODES - 1)
+    numbers = numbers_of(np.ascontiguousarray(codes[:, ordered]), result)
+    return scaled_form(CHANNELS, numbers, slopes / float(np.float32(result.scale)), source, result)
+
+
+MOST_OF_A_LINE, LEAST_BESIDE, MOST_CLOSE = 255, 3, 1 << 17
+"""Of a softmax: powers with a sum below 2^31; lines side by side; steps, 2^20 from code to code, that it errs by."""
+
+
+def _softmax_form(step: Operation, constants: Constants) -> bytes | None:
+    """Powers as integers. What a share of them errs by: each power by 1/2, their sum by 1/2 for each of them."""
+    [source], result, how = step.sources, step.result, step.told(Powers)
+    count, step_size = source.extents[how.axis], float(np.float32(result.scale))
+    if not is_codes(source) or not is_codes(result) or count > MOST_OF_A_LINE or step_size < 2.0**-9:
+        return None
+    if source.layout != result.layout or _beside(source, how.axis) < LEAST_BESIDE:
+        return None
+    close = int(np.ceil(((1 + count) / 16 + 1 / 4) / step_size)) + 8  # 1/4: of float32 and of the reciprocal
+    if close > MOST_CLOSE:
+        return None
+    powers = np.rint(constants[how.powers].astype(np.float64) * 2**23).astype(np.int64)
+    ends = np.array([-1, 1], np.float32) * np.float32(result.scale) * SOFTEST
+    least, most = numbers_of(stored_as(ends, grid(result, (1, 1, 1, 2), "ends")), result)
+    offset = (zero_of(result) << 20) + (1 << 19)
+    numbers = (round(2.0**21 / step_size), close, offset, turned_bit(result), int(least), int(most))
+    planes = np.stack([powers & 255, powers >> 8 & 255, powers >> 16])
+    return header(SOFTMAX, turned_bit(source), *numbers) + laid_table(planes).tobytes()
+
+
+def _beside(operand: Operand, axis: int) -> int:
+    """How many elements lie from one along an axis to the next: so many lines lie side by side."""
+    order = (0, 3, 1, 2) if operand.layout == NCHW else (0, 1, 2, 3)
+    return prod(operand.extents[at] for at in order[order.index(axis) + 1 :])
+
+
+def _code_of(at: Operand, to: Operand, elements: Array) -> Array:
+    """Convert elements by the definition."""
+    return stored_as(_converted(Operation("convert", "", (at,), to), [elements.reshape(at.extents)], {}), to)
+
+
+def _functions_terms(step: Operation, sizes: Sequence[float], constants: Stored) -> tuple[int, float]:
+    """What a number is rounded by before, a power or an exponential makes larger."""
+    reals = constants[step.told(Map).reals]
+    return len(sizes), sum(sizes) + float(np.abs(reals[np.isfinite(reals)]).max(initial=0))
+
+
+OPERATORS = {
+    "convert": Operator(_converted, convert_form),
+    "map": Operator(_mapped, _map_form, _functions_terms),
+    "softmax": Operator(_shares, _softmax_form),
+}
+NODES: Table = {
+    **dict.fromkeys(FUNCTIONS, _read_function),
+    "QuantizeLinear": _read_quantize,
+    "DequantizeLinear": _read_dequantize,
+    "Relu": _read_clamp,
+    "Clip": _read_clamp,
+    "Identity": _read_same,
+    "Dropout": _read_same,
+    "BatchNormalization": _read_normalised,
+    "Softmax": _read_softmax,
+}

@@ -1,0 +1,493 @@
+"""Operators that move elements: views of memory, concatenation, rows and columns of Resize."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from hexconv.model.contributed import DOMAIN
+from hexconv.model.graph import Node
+from hexconv.model.refused import Refused
+from hexconv.network.code_functions import codes_by_byte
+from hexconv.network.elements import Operator, Stored, nhwc, real_values
+from hexconv.network.integer_form import (
+    JOINED,
+    VECTOR_BYTES,
+    VIEW,
+    gathered,
+    header,
+    laid_table,
+    spread,
+)
+from hexconv.network.program import (
+    PLACES,
+    Reading,
+    Table,
+    scale_names,
+    three,
+    whole_numbers,
+)
+from hexconv.network.program_steps import (
+    NCHW,
+    NHWC,
+    Along,
+    Axis,
+    Constants,
+    Dimension,
+    Operand,
+    Operation,
+    Resize,
+    View,
+    extents_of,
+    is_codes,
+)
+from hexconv.network.views import Placed, loops
+from hexconv.run.tensors import Array
+from hexconv.spec.code_sums import CODES
+
+SPATIAL = {"rows": 1, "columns": 2}
+"""The index of rows and of columns in N, H, W, C."""
+
+EXACT_DIGITS = 9
+"""Decimal places of a coordinate: what float64 leaves next to a half or a whole number is one."""
+
+ROUNDED: dict[bytes, Callable[[Array], Array]] = {
+    b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    b"floor": np.floor,
+    b"ceil": np.ceil,
+}
+
+
+def _resize_of(reading: Reading, node: Node, source: Operand, result: Operand) -> Resize:
+    """Work out both axes of a resize.
+
+    Raises:
+        Refused: the interpolation is cubic, or a mode or an axis isn't known here.
+    """
+    axes = [_axis_of(reading, node, name, source, result) for name in SPATIAL]
+    if source.extents[0] != result.extents[0] or source.extents[3] != result.extents[3]:
+        raise Refused("it resizes the batch or the channels; it resizes rows and columns alone here")
+    return Resize(*axes)
+
+
+def _axis_of(reading: Reading, node: Node, name: str, source: Operand, result: Operand) -> Axis:
+    size, made = source.extents[SPATIAL[name]], result.extents[SPATIAL[name]]
+    at = np.round(_coordinates(node, size, made, _scale(reading, node, name, size, made)), EXACT_DIGITS)
+    mode = node.attributes.get("mode", b"nearest")
+    if mode == b"nearest":
+        default = b"floor" if node.op == "Upsample" else b"round_prefer_floor"
+        first = np.clip(ROUNDED[node.attributes.get("nearest_mode", default)](at), 0, size - 1)
+        part = np.zeros(made)
+    elif mode == b"linear":
+        at = np.clip(at, 0, size - 1)
+        first, part = np.floor(at), at - np.floor(at)
+    else:
+        raise Refused(f"its mode is {mode.decode(errors='replace')}; it takes nearest or linear here")
+    names = [f"{node.outputs[0]}:{name}:{what}" for what in ("first", "part")]
+    return Axis(reading.constant(names[0], first.astype(np.int32)), reading.constant(names[1], part.astype(np.float32)))
+
+
+def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
+    """Return the coordinate in the source of each place of the result, along one axis."""
+    places = np.arange(made)
+    mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel")
+    if node.op == "Upsample":
+        mode = b"asymmetric"
+    if mode == b"asymmetric":
+        return places / scale
+    if mode == b"align_corners":
+        return places * ((size - 1) / (made - 1) if made > 1 else 0.0)
+    if mode == b"half_pixel" or (mode == b"pytorch_half_pixel" and made > 1):
+        return (places + 0.5) / scale - 0.5
+    if mode == b"pytorch_half_pixel":
+        return np.zeros(made)
+    raise Refused(f"it computes coordinates by {mode.decode(errors='replace')}, which is not known here")
+
+
+def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> float:
+    """Return the scale of an axis: the model's if it states one, else the quotient of the sizes."""
+    stated = node.input(1 if node.op == "Upsample" or len(node.inputs) == 2 else 2)
+    if not stated or not reading.graph.is_constant(stated) or reading.graph.value(stated).size != 4:
+        return made / size
+    return float(reading.graph.value(stated)[2 if name == "rows" else 3])
+
+
+def _read_reshape(reading: Reading, node: Node) -> None:
+    """Reuse the same memory in another shape, or copy elements to where the new shape has them."""
+    source, shape = reading.placed(node.inputs[0]), reading.shape(node.outputs[0])
+    if placed := source.reshaped(shape):
+        reading.place(node.outputs[0], placed)
+        return
+    for layout in (NHWC, NCHW):  # in which the old axes are parts of the new ones; in NCHW they all are
+        operand = source.operand
+        made = Operand(node.outputs[0], extents_of(shape), operand.dtype, layout)
+        if written := Placed.of(made, shape).reshaped(source.places.shape):
+            reading.copy(node.name, operand.as_numbers, made, View(loops(source, written), source.first))
+            reading.hold(node.outputs[0], made.meaning(operand.scale, operand.zero_point))
+            return
+
+
+def _read_transpose(reading: Reading, node: Node) -> None:
+    source = reading.placed(node.inputs[0])
+    axes = node.attributes.get("perm") or range(source.places.ndim)[::-1]
+    reading.place(node.outputs[0], source.moved(source.places.transpose(list(axes))))
+
+
+def _read_slice(reading: Reading, node: Node) -> None:
+    source = reading.placed(node.inputs[0])
+    starts, ends = (whole_numbers(reading, node, at, name) for at, name in ((1, "starts"), (2, "ends")))
+    axes = whole_numbers(reading, node, 3, "axes") or list(range(len(starts)))
+    cut = [slice(None)] * source.places.ndim
+    for start, end, axis, step in zip(
+        starts, ends, axes, whole_numbers(reading, node, 4, "") or [1] * len(starts), strict=True
+    ):
+        size = source.places.shape[axis]
+        first = max(start + size, 0) if start < 0 else start
+        last = end + size if end < 0 else end
+        cut[axis] = slice(first, None if step < 0 and last < 0 else max(last, 0), step)
+    reading.place(node.outputs[0], source.moved(source.places[tuple(cut)]))
+
+
+def _read_split(reading: Reading, node: Node) -> None:
+    source, axis = reading.placed(node.inputs[0]), int(node.attributes.get("axis", 0))
+    first = 0
+    for name in node.outputs:
+        if not name:
+            raise Refused("one of its outputs has no name")
+        size = reading.shape(name)[axis]
+        cut = [slice(None)] * source.places.ndim
+        cut[axis] = slice(first, first + size)
+        reading.place(name, source.moved(source.places[tuple(cut)]))
+        first += size
+
+
+def _read_gather(reading: Reading, node: Node) -> None:
+    """Copy slices along an axis by constant indices; neighbours in even steps are taken together."""
+    source, axis = reading.placed(node.inputs[0]), int(node.attributes.get("axis", 0))
+    name = node.input(1)
+    if not reading.graph.is_constant(name):
+        raise Refused(f"its indices {name} depend on the model's input")
+    indices = reading.graph.value(name)
+    axis = axis % source.places.ndim
+    size, stride = source.places.shape[axis], source.places.strides[axis]
+    whole = indices.astype(np.int64).reshape(-1)
+    if whole.size == 0 or whole.min() < -size or whole.max() >= size:
+        raise Refused(f"its indices lie outside of {size} elements")
+    whole = np.where(whole < 0, whole + size, whole)
+    shape = reading.shape(node.outputs[0])
+    operand = source.operand
+    made = Operand(node.outputs[0], extents_of(shape), operand.dtype)
+    flat = (*source.places.shape[:axis], whole.size, *source.places.shape[axis + 1 :])
+    written = Placed.of(made, shape).reshaped(flat)
+    if written is None:
+        raise Refused(f"its indices have the shape {list(indices.shape)}; it takes one axis of them here")
+    along = np.lib.stride_tricks.as_strided(
+        source.places, flat, [0 if at == axis else step for at, step in enumerate(source.places.strides)]
+    )
+    table = {axis: reading.constant(f"{node.outputs[0]}:places", (whole * stride).astype(np.int32))}
+    how = View(loops(source.moved(along), written, table), source.first)
+    reading.copy(node.name, operand.as_numbers, made, how)
+    reading.hold(node.outputs[0], made.meaning(operand.scale, operand.zero_point))
+
+
+def _read_pad(reading: Reading, node: Node) -> None:
+    if node.attributes.get("mode", b"constant") != b"constant":
+        raise Refused(f"its mode is {node.attributes['mode'].decode(errors='replace')}; it pads with a constant here")
+    source = reading.placed(node.inputs[0])
+    counts, rank = whole_numbers(reading, node, 1, "pads"), source.places.ndim
+    axes = [axis % rank for axis in whole_numbers(reading, node, 3, "") or range(rank)]
+    before = dict(zip(axes, counts, strict=False))
+    if min(counts, default=0) < 0:
+        raise Refused("it takes elements off; export it with padding of at least 0")
+    value = node.input(2)
+    if value and not reading.graph.is_constant(value):
+        raise Refused(f"its value {value} depends on the model's input")
+    fill = float(reading.graph.value(value).reshape(-1)[0]) if value else float(node.attributes.get("value", 0.0))
+    result = reading.result(node.outputs[0])
+    inside = tuple(slice(before.get(at, 0), before.get(at, 0) + size) for at, size in enumerate(source.places.shape))
+    written = Placed.of(result, reading.shape(node.outputs[0]))
+    written = written.moved(written.places[inside])
+    how = View(loops(source, written), source.first, written.first, fill)
+    reading.copy(node.name, source.operand, result, how)
+
+
+def _read_space_to_depth(reading: Reading, node: Node) -> None:
+    source, size = _in_nhwc(reading, node), int(node.attributes["blocksize"])
+    batch, channels, rows, columns = source.places.shape
+    parted = source.reshaped((batch, channels, rows // size, size, columns // size, size))
+    if parted is None:
+        raise Refused("its input has no axes of rows and columns")
+    moved = parted.places.transpose(0, 3, 5, 1, 2, 4)
+    _joined(reading, node, parted.moved(moved))
+
+
+def _in_nhwc(reading: Reading, node: Node) -> Placed:
+    """Place an input in NHWC, where blocks of pixels have their channels side by side."""
+    held = reading.dense(reading.held(node.inputs[0]))
+    return Placed.of(held, reading.shape(node.inputs[0]))
+
+
+def _read_depth_to_space(reading: Reading, node: Node) -> None:
+    source, size = _in_nhwc(reading, node), int(node.attributes["blocksize"])
+    batch, channels, rows, columns = source.places.shape
+    by_channels = node.attributes.get("mode", b"DCR") == b"CRD"
+    parts = (channels // size**2, size, size) if by_channels else (size, size, channels // size**2)
+    parted = source.reshaped((batch, *parts, rows, columns))
+    if parted is None:
+        raise Refused("its input has no axis of channels")
+    order = (0, 1, 4, 2, 5, 3) if by_channels else (0, 3, 4, 1, 5, 2)
+    _joined(reading, node, parted.moved(parted.places.transpose(order)))
+
+
+def _joined(reading: Reading, node: Node, source: Placed) -> None:
+    """Copy elements to the result, whose axes are joined of the source's."""
+    result = reading.result(node.outputs[0])
+    written = Placed.of(result, reading.shape(node.outputs[0])).reshaped(source.places.shape)
+    if written is None:
+        raise Refused(f"its result of NHWC {list(result.extents)} has no such axes")
+    reading.copy(node.name, source.operand, result, View(loops(source, written), source.first))
+
+
+def _read_concat(reading: Reading, node: Node) -> None:
+    sources = [reading.source(name) for name in node.inputs]
+    reading.add("concat", node, sources, reading.result(node.outputs[0]), _along(reading, node))
+
+
+def _read_quantised_concat(reading: Reading, node: Node) -> None:
+    sources = [reading.dequantised(*three(node, at)) for at in range(2, len(node.inputs), 3)]
+    result = reading.quantised(node.outputs[0], *scale_names(node, 0))
+    reading.add("concat", node, sources, result, _along(reading, node))
+
+
+def _along(reading: Reading, node: Node) -> Along:
+    rank, axis = len(reading.shape(node.outputs[0])), int(node.attributes["axis"])
+    if rank not in PLACES:
+        raise Refused(f"its output has {rank} axes; it takes tensors of 2 to 4 axes here")
+    return Along(PLACES[rank][axis % rank])
+
+
+def _read_resize(reading: Reading, node: Node) -> None:
+    source, result = reading.source(node.inputs[0]), reading.result(node.outputs[0])
+    how = _resize_of(reading, node, source, result)
+    parts = [reading.constants[axis.part] for axis in (how.rows, how.columns)]
+    if any(np.any(part) for part in parts) or source.layout != NHWC:
+        reading.add("resize", node, [source], result, how)
+        return
+    firsts = [reading.constants.pop(axis.first) for axis in (how.rows, how.columns)]
+    for axis in (how.rows, how.columns):
+        del reading.constants[axis.part]
+    batch, rows, columns, channels = result.extents
+    read, written = (
+        Placed.of(source, (batch, channels, *source.extents[1:3])),
+        Placed.of(result, (batch, channels, rows, columns)),
+    )
+    sizes, steps, tables = [batch, channels], [*read.places.strides[:2]], {}
+    for axis, first, step in zip((how.rows, how.columns), firsts, read.places.strides[2:], strict=True):
+        if (times := _times(first)) is None:  # all places come out of a table
+            tables[len(sizes)] = reading.constant(f"{axis.first}:places", (first * step).astype(np.int32))
+            sizes, steps = [*sizes, len(first)], [*steps, 0]
+        else:
+            sizes, steps = [*sizes, len(first) // times, times], [*steps, step, 0]
+    read = read.moved(np.lib.stride_tricks.as_strided(read.places, sizes, steps))
+    repeated = written.moved(written.places.reshape(sizes, copy=False))
+    reading.copy(node.name, source, result, View(loops(read, repeated, tables)))
+
+
+def _times(first: Array) -> int | None:
+    """How many times each element is taken in a row, from the first one on; None where that differs.
+
+    >>> _times(np.array([0, 0, 1, 1])), _times(np.array([0, 1, 1, 2]))
+    (2, None)
+    """
+    times = int(np.count_nonzero(first == first[0]))
+    return times if np.array_equal(first, np.arange(len(first)) // times) and len(first) % times == 0 else None
+
+
+def _side_by_side(step: Operation, seen: list[Array], _: Stored) -> Array:
+    return np.concatenate([*map(real_values, seen, step.sources)], step.told(Along).axis)
+
+
+def _resized(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    how = step.told(Resize)
+    along_columns = _mixed(real_values(seen[0], step.sources[0]), how.columns, 2, constants)
+    return _mixed(along_columns, how.rows, 1, constants)
+
+
+def _mixed(values: Array, axis: Axis, at: int, constants: Stored) -> Array:
+    first = constants[axis.first]
+    part = constants[axis.part].reshape([-1 if place == at else 1 for place in range(4)])
+    one, other = (values.take(np.minimum(first + more, values.shape[at] - 1), at) for more in (0, 1))
+    return np.where(part == 0, one, (1 - part) * one + part * other)
+
+
+def _viewed(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    """Take elements by their places in memory, as the loops say."""
+    how, source, result = step.told(View), step.sources[0], step.result
+    from_, to = np.array(how.source_first), np.array(how.result_first)
+    for each in how.dimensions:
+        turns = np.arange(each.size)
+        from_ = np.add.outer(from_, constants[each.places] if each.places else turns * each.source_step)
+        to = np.add.outer(to, turns * each.result_step)
+    made = np.full(prod(result.extents), np.float32(how.fill or 0.0))
+    made[to] = _flat(real_values(seen[0], source), source)[from_]
+    return _unflat(made, result)
+
+
+def _flat(values: Array, operand: Operand) -> Array:
+    """Elements in the order in which they lie in memory."""
+    return (values.transpose(0, 3, 1, 2) if operand.layout == NCHW else values).reshape(-1)
+
+
+def _unflat(values: Array, operand: Operand) -> Array:
+    """The inverse."""
+    return nhwc(values, operand) if operand.layout == NCHW else values.reshape(operand.extents)
+
+
+def _view_form(step: Operation, _: Constants) -> bytes | None:
+    [source], result, how = step.sources, step.result, step.told(View)
+    if not is_codes(source) or not is_codes(result):
+        return None
+    table = codes_by_byte(source, result)
+    changes = not np.array_equal(table, np.arange(CODES))
+    moved = spread(1).tobytes() + gathered(1).tobytes()
+    if len(how.dimensions) > 1:
+        columns, rows = (each.size for each in how.dimensions[-2:])
+        parts = columns < VECTOR_BYTES <= rows and how.dimensions[-1].source_step == columns
+        count = columns if parts else min(rows, VECTOR_BYTES)
+        moved = spread(count).tobytes() + gathered(count).tobytes()
+    tile = tile_of(how)
+    return header(VIEW, int(changes), *tile.numbers) + laid_table(table).tobytes() + moved + tile.indices.tobytes()
+
+
+MOST_SPAN = 2 * VECTOR_BYTES
+"""The bytes in which `vlut32` looks a tile up, eight instructions a vector."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Bytes of a view that lie side by side in the result: some turns of a loop, and all of the loops in it.
+
+    Attributes:
+        loop: the number of the loop.
+        turns: how many turns of it; 0 where the view has no such tile.
+        size: the bytes of the tile.
+        first: how far the first byte of those that it is made of lies from the one of the first turn.
+        span: the bytes that it is made of, from the first one to the last.
+        indices: for each byte of the tile the one that it is, in the order in which `vlut32` reads tables.
+    """
+
+    loop: int = 0
+    turns: int = 0
+    size: int = 0
+    first: int = 0
+    span: int = 0
+    indices: Array = field(default_factory=lambda: np.zeros(VECTOR_BYTES, np.uint8))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What C is told besides the indices."""
+        return self.loop, self.turns, self.size, self.first, self.span
+
+    def packets(self, turns: int) -> float:
+        """About how many packets a byte of so many turns takes: tables, loads, a store, and the walk around them."""
+        tables = 2 if self.span <= VECTOR_BYTES // 2 else 4 if self.span <= VECTOR_BYTES else 8
+        tiles = -(-turns // self.turns)
+        walk = WALK if turns % self.turns == 0 else 2 * WALK
+        return (tiles * (tables + (2 if tables > 4 else 1) + 2) + walk) / (self.size // self.turns * turns)
+
+
+WALK = 30
+"""Packets of one turn of the loops around tiles or pieces."""
+
+
+def tile_of(how: View) -> Tile:
+    """The tile of a view that takes the fewest packets; one of no turns where another way takes fewer.
+
+    >>> tile_of(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1)))).numbers
+    (0, 9, 54, 0, 54)
+    """
+    places, size, best = np.zeros(1, np.int64), 1, (_other_packets(how), Tile())
+    for number, loop in reversed([*enumerate(how.dimensions)]):
+        is_dense = loop.result_step == size
+        if loop.places or not (is_dense or size > 1):
+            break
+        most = min(loop.size if is_dense else 1, VECTOR_BYTES // size)
+        tile = next((found for turns in range(most, 0, -1) if (found := _tile(number, turns, loop, places))), None)
+        if tile and (packets := tile.packets(loop.size)) < best[0]:
+            best = packets, tile
+        if not is_dense or loop.size * size > VECTOR_BYTES:
+            break
+        places = np.add.outer(np.arange(loop.size) * loop.source_step, places).reshape(-1)
+        size *= loop.size
+    return best[1]
+
+
+def _tile(number: int, turns: int, loop: Dimension, places: Array) -> Tile | None:
+    """So many turns of a loop and all of the loops in it, which take `places`; None where these lie too far apart."""
+    found = np.add.outer(np.arange(turns) * loop.source_step, places).reshape(-1)
+    first, span = int(found.min()), int(found.max() - found.min()) + 1
+    return Tile(number, turns, len(found), first, span, _indices(found - first)) if span <= MOST_SPAN else None
+
+
+def _other_packets(how: View) -> float:
+    """About how many packets a byte takes in pieces, or where matrices are turned, or one by one."""
+    inner = how.dimensions[-1]
+    if inner.result_step == 1 and inner.source_step == 1 and not inner.places:
+        loops = [*how.dimensions[:-1]]
+        times = loops.pop().size if len(loops) > 1 and loops[-1].source_step == 0 and not loops[-1].places else 1
+        pieces = loops[-1].size if loops else 1
+        each = 3 if times == 1 else 8 + 2 * times
+        return (pieces * each + WALK) / (pieces * times * inner.size) if inner.size <= VECTOR_BYTES else 0.0
+    if len(how.dimensions) < 2 or inner.result_step != 1 or inner.places or how.dimensions[-2].source_step != 1:
+        return 3.0
+    columns, power = how.dimensions[-2].size, 1 << (inner.size - 1).bit_length()
+    vectors = min(power, VECTOR_BYTES)
+    blocks = -(-columns // VECTOR_BYTES) * (-(-inner.size // VECTOR_BYTES))
+    each = (
+        vectors + vectors * vectors.bit_length() / 2 + min(columns, VECTOR_BYTES) * min(inner.size, 128) / VECTOR_BYTES
+    )
+    return (blocks * each + WALK / 2) / (columns * inner.size) if columns * inner.size >= VECTOR_BYTES // 2 else 3.0
+
+
+def _indices(places: Array) -> Array:
+    """Places in up to two vectors, as `vlut32` numbers the bytes of its tables."""
+    vector, byte = np.divmod(places, VECTOR_BYTES)
+    indices = np.zeros(VECTOR_BYTES, np.uint8)
+    indices[: len(places)] = vector * VECTOR_BYTES + byte // 2 + byte % 2 * (VECTOR_BYTES // 2)
+    return indices
+
+
+def _concat_form(step: Operation, _: Constants) -> bytes | None:
+    if not all(map(is_codes, (*step.sources, step.result))):
+        return None
+    form = header(JOINED, len(step.sources))
+    for source in step.sources:
+        table = codes_by_byte(source, step.result)
+        form += header(int(not np.array_equal(table, np.arange(CODES)))) + laid_table(table).tobytes()
+    return form
+
+
+OPERATORS = {
+    "view": Operator(_viewed, _view_form),
+    "concat": Operator(_side_by_side, _concat_form, reads_many=True),
+    "resize": Operator(_resized),
+}
+NODES: Table = {
+    "Flatten": _read_reshape,
+    "Reshape": _read_reshape,
+    "Squeeze": _read_reshape,
+    "Unsqueeze": _read_reshape,
+    "Transpose": _read_transpose,
+    "Slice": _read_slice,
+    "Split": _read_split,
+    "Gather": _read_gather,
+    "Pad": _read_pad,
+    "SpaceToDepth": _read_space_to_depth,
+    "DepthToSpace": _read_depth_to_space,
+    "Concat": _read_concat,
+    "Resize": _read_resize,
+    "Upsample": _read_resize,
+    f"{DOMAIN}.QLinearConcat": _read_quantised_concat,
+}

@@ -1,0 +1,169 @@
+"""Integer forms of operators on 8-bit codes as they lie in memory: headers, tables, multipliers of rows.
+
+`hexconv_integers.h` says how each form lies. Codes of int8 count from 0 on: their first bit is turned.
+"""
+
+from dataclasses import replace
+from math import frexp
+
+import numpy as np
+
+from hexconv.network.program_steps import (
+    Operand,
+)
+from hexconv.run.tensors import Array
+from hexconv.spec.code_sums import CODES, LAST_SHIFT, Ends, Interval
+
+VECTOR_BYTES = 128
+
+HEADER_BYTES = 128
+"""Of a form whose arrays begin at a vector."""
+
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS, SOFTMAX = range(1, 14)
+"""The numbers of `enum hexconv_form`."""
+
+
+def turned_bit(operand: Operand) -> int:
+    """Return what turns codes to numbers from 0 on, or back: 0x80 for int8.
+
+    >>> hex(turned_bit(Operand("x", (1, 1, 1, 1), "int8")))
+    '0x80'
+    """
+    return 0x80 if operand.dtype == "int8" else 0
+
+
+def all_codes(operand: Operand, flip: int = 0) -> Array:
+    """All codes in the order of their numbers from 0 on, or turned further by `flip`."""
+    return (np.arange(CODES, dtype=np.uint8) ^ np.uint8(turned_bit(operand) ^ flip)).view(operand.dtype)
+
+
+def numbers_of(codes: Array, operand: Operand) -> Array:
+    """Codes as numbers from 0 on, int64."""
+    return (codes.view(np.uint8) ^ np.uint8(turned_bit(operand))).astype(np.int64)
+
+
+def laid_table(table: Array) -> Array:
+    """Bytes of a table, last axis 256, in the order that vlut32 reads them."""
+    return np.swapaxes(table.reshape(*table.shape[:-1], 2, 2, 64), -1, -2).reshape(table.shape).astype(np.uint8)
+
+
+def header(*numbers: int) -> bytes:
+    """Numbers in front of arrays that begin at a vector."""
+    return np.array(numbers, np.int32).tobytes().ljust(HEADER_BYTES, b"\0")
+
+
+def grid(operand: Operand, extents: tuple[int, int, int, int], name: str) -> Operand:
+    """The same codes or numbers as a tensor of other extents, NHWC."""
+    return replace(operand, extents=extents, buffer=name, layout="NHWC")
+
+
+def table_form(codes: Array, result: Operand) -> bytes:
+    """The form of codes that are looked up by the code of a source, as a byte."""
+    made = codes.astype(result.dtype).view(np.uint8)
+    return header(TABLE) + laid_table(made).tobytes()
+
+
+def reals_form(reals: Array) -> bytes:
+    """The form of floats that are looked up by the code of a source, as a byte."""
+    planes = reals.astype(np.float32).view(np.uint8).reshape(CODES, 4).T
+    return header(REALS) + laid_table(planes).tobytes()
+
+
+def every_byte(operand: Operand) -> Array:
+    """All codes in the order of their bytes."""
+    return np.arange(CODES, dtype=np.uint8).view(operand.dtype)
+
+
+def zero_of(operand: Operand) -> int:
+    """The number from 0 on that stands for 0."""
+    return operand.zero_point + turned_bit(operand)
+
+
+def _pixels(count: int) -> tuple[Array, Array]:
+    """Where the bytes of pixels of `count` lie in a vector: side by side, and each pixel at a power of two."""
+    power = 1 << (count - 1).bit_length()
+    pixel, byte = (each.reshape(-1) for each in np.divmod(np.arange(VECTOR_BYTES // power * count), count))
+    return pixel * count + byte, pixel * power + byte
+
+
+def spread(count: int) -> Array:
+    """The bytes that tell `vdelta` to move pixels of `count` bytes, side by side, to places at powers of two."""
+    side, apart = _pixels(count)
+    return _routed(side, apart, (64, 32, 16, 8, 4, 2, 1))
+
+
+def gathered(count: int) -> Array:
+    """The bytes that tell `vrdelta` the inverse of `spread`."""
+    side, apart = _pixels(count)
+    return _routed(apart, side, (1, 2, 4, 8, 16, 32, 64))
+
+
+def _routed(source: Array, target: Array, distances: tuple[int, ...]) -> Array:
+    """The control of a network of exchanges: at each distance, a byte takes over that bit of where it goes."""
+    control, at = np.zeros(VECTOR_BYTES, np.uint8), source.copy()
+    for distance in distances:
+        moved = (at & ~distance) | (target & distance)
+        assert len(np.unique(moved)) == len(moved), "two bytes meet"
+        control[moved[moved != at]] |= distance
+        at = moved
+    return control
+
+
+def ends_of(codes: Array, result: Operand) -> Ends:
+    """The least and the largest number that a result may be, where it is clamped."""
+    return int(codes.min()) if result.low > -np.inf else 0, int(codes.max()) if result.high < np.inf else CODES - 1
+
+
+NUMBER_BITS, NUMBER_REACH = 24, 40
+"""Bits of a multiplier of a channel; how far beside the nearest one it is looked for."""
+
+
+def scaled_form(
+    form: int, codes: Array, slopes: Array, source: Operand, result: Operand, rows: Array | None = None
+) -> bytes | None:
+    """Search a multiplier and a constant for each row of numbers from 0 on, [rows, 256] over codes of the source.
+
+    Args:
+        form: the form, of channels or of gates.
+        codes: the results, by row.
+        slopes: how steep each row is, in codes.
+        source: the codes.
+        result: the result.
+        rows: the row of each channel, by default its own.
+    """
+    falls = slopes < 0
+    codes, sizes = np.where(falls[:, None], codes[:, ::-1], codes), np.abs(slopes)
+    shift = min(NUMBER_BITS - frexp(float(sizes.max()))[1], 16 + LAST_SHIFT)
+    if sizes.max() * 2**shift > 2**NUMBER_BITS - NUMBER_REACH - 1:
+        shift -= 1
+    if shift < 16:
+        return None
+    ends = ends_of(codes, result)
+    found = _numbers_of_rows(codes, np.round(sizes * 2.0**shift).astype(np.int64), shift, ends)
+    if found is None:
+        return None
+    multipliers, constants = found
+    top = constants >> 16
+    if np.abs(top).max() > 0xFFFF:
+        return None
+    flips = np.where(falls, 0xFF, 0) ^ turned_bit(source)
+    limbs = [multipliers, multipliers >> 8, multipliers >> 16, constants, constants >> 8]
+    added = [byte for part in (np.maximum(top, 0), np.maximum(-top, 0)) for byte in (part, part >> 8)]
+    planes = np.stack([*limbs, *added, flips])[:, slice(None) if rows is None else rows] & 0xFF
+    ordered = laid_table(planes) if form == GATED else planes.astype(np.uint8)
+    return header(form, shift, turned_bit(result), *ends, planes.shape[1]) + ordered.tobytes()
+
+
+def _numbers_of_rows(codes: Array, nearest: Array, shift: int, ends: Ends) -> tuple[Array, Array] | None:
+    axis, (multipliers, constants) = np.arange(CODES, dtype=np.int64), (nearest.copy(), np.zeros_like(nearest))
+    left = np.arange(len(nearest))
+    for apart in sorted(range(-NUMBER_REACH, NUMBER_REACH + 1), key=abs):
+        tried = np.maximum(nearest[left] + apart, 0)
+        interval = Interval.of(codes[left], axis * tried[:, None], shift, ends, axis=1)
+        holds = interval.low <= interval.high
+        multipliers[left[holds]] = tried[holds]
+        constants[left[holds]] = interval.middle[holds]
+        left = left[~holds]
+        if not len(left):
+            return multipliers, constants
+    return None
