@@ -213,7 +213,7 @@ def _turns(axes: NestAxes) -> dict[str, Integers]:
     whole = axes.rows(lambda counts: counts.stripes)[..., None] == 1
     makes_anew = axes.plans.flags("halo", "recompute") | whole
     of_words = [
-        {name: number for number, names in enumerate(turns(len(axes.convs), plan)) for name in names}
+        {name: number for number, names in enumerate(turns(axes.chain, plan)) for name in names}
         for plan in axes.plans.words
     ]
     names = dict.fromkeys(name for memories in of_words for name in memories)

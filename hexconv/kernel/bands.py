@@ -22,7 +22,9 @@ conv that makes it to the conv that reads it, and a filter during its conv:
              intermediate1        intermediate2              intermediate3              output
 
 So two tensors are live at a time, one of an even number and one of an odd number, and one filter. Three memories serve,
-each as large as the largest cache in it: input, intermediate2, ..; intermediate1, intermediate3, ..; all filters.
+each as large as the largest cache in it: input, intermediate2, ..; intermediate1, intermediate3, ..; all filters. A
+tensor that a later conv adds is live up to that conv: each tensor takes the first memory whose last tensor was read
+before.
 
 With double buffering a copy into a second slot starts a step early, and one out of it ends a step late: intermediates
 alone share memory then, which nobody copies. Resident filters are all live at all times.
@@ -145,20 +147,30 @@ def makes_anew(bands: RowBands, plan: Plan, keeps_columns: bool) -> bool:
     return (plan.halo == "recompute" or is_whole) and not keeps_columns
 
 
-def turns(convs: int, plan: Plan) -> tuple[tuple[str, ...], ...]:
+def turns(chain: Chain, plan: Plan) -> tuple[tuple[str, ...], ...]:
     """Name the caches that share each memory, in the order of their use, where stripes make everything anew.
 
     Only caches of one type share memory, and only those that lie in VTCM, or only those that lie outside of it.
 
-    >>> turns(3, Plan(kernel="hvx", buffering="single"))[:2]
+    >>> from hexconv.spec import Conv2d
+    >>> chains = [Chain(input=(1, 8, 8, 8), conv=(Conv2d(out_channels=8),) * convs) for convs in (3, 4)]
+    >>> turns(chains[0], Plan(kernel="hvx", buffering="single"))[:2]
     (('input_cache', 'intermediate2'), ('intermediate1', 'output_cache'))
-    >>> turns(4, Plan(kernel="hvx", buffering="double"))
+    >>> turns(chains[1], Plan(kernel="hvx", buffering="double"))
     (('intermediate2',), ('intermediate1', 'intermediate3'))
     """
-    made = [intermediate(number) for number in range(1, convs)]
+    convs, memories = len(chain.conv), list[list[int]]()
+    for tensor in range(convs + 1):
+        free = (held for held in memories if max(chain.readers[held[-1]]) < tensor - 1)
+        held = next(free, None)
+        if held is None:
+            memories.append([tensor])
+        else:
+            held.append(tensor)
+    names = [INPUT_CACHE, *(intermediate(number) for number in range(1, convs)), OUTPUT_CACHE]
     if plan.buffering == "double":
-        return tuple(made[1::2]), tuple(made[::2])
-    tensors = [INPUT_CACHE, *made, OUTPUT_CACHE]
+        return tuple(tuple(names[tensor] for tensor in held if 0 < tensor < convs) for held in memories)
+    tensors = [tuple(names[tensor] for tensor in held) for held in memories]
     staged = [name for number in range(1, convs + 1) for name in (filter_cache(number), words_cache(number))]
     filters = [tuple(staged)] if plan.filters == "per_tile" else []
-    return tuple(tensors[::2]), tuple(tensors[1::2]), *filters
+    return *tensors, *filters

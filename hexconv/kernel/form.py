@@ -16,6 +16,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from hexconv.kernel.addends import Addend
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.kernel.tiles import VECTOR_BLOCKS, VECTOR_BYTES, filled_columns, tile_pixels, unsigned_zero
@@ -24,7 +25,7 @@ from hexconv.spec import Chain
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 from hexconv.spec.kernels import Kernel
-from hexconv.spec.names import target_cache
+from hexconv.spec.names import source_cache, target_cache
 from hexconv.spec.narrowing import MADE_UNSIGNED, SATURATING, FixedPoint
 from hexconv.spec.vectors import Array
 
@@ -203,6 +204,9 @@ class VectorForm(Form):
         if units.is_narrow:
             row["fill"] = units.count * len(filled_columns(conv.target, units.vector_pixels))
             blank["fill"] = units.count * units.columns // units.vector_pixels
+        if conv.adds:
+            addend = Addend(conv, conv.adds)
+            row.add({"added": addend.row_vectors, "addend": addend.row_loads})
         row.add(self.parts_ahead())
         step.add(self.step_parts())
         return Cost(row, blank, step, together=self.parts_together())
@@ -289,6 +293,10 @@ class VectorForm(Form):
         """Count what is written of the target, vectors of the fringe included; a form adds what it reads."""
         conv, units = self.conv, self.conv.units
         cost, name = Cost(), target_cache(conv.number, len(conv.chain.conv))
+        if conv.adds:
+            addend = Addend(conv, conv.adds)
+            cost.row[name] += 2 * addend.row_vectors * VECTOR_BYTES
+            cost.row[source_cache(addend.number + 1)] += addend.row_loads * VECTOR_BYTES
         if units.is_narrow:
             stored = sum(
                 ceil(size / units.vector_pixels) * times for size, times in self.row_tiles(max(conv.tiles))

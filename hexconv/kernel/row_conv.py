@@ -19,7 +19,7 @@ from hexconv.layout import Layout
 from hexconv.spec import Chain, Conv2d, Extents, Plan, Requantize, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK, added_at
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.narrowing import MADE_UNSIGNED, FixedPoint, Shifts
 from hexconv.spec.ranges import Raised, bias_limit, narrowing_at, raised_sums
@@ -141,6 +141,7 @@ class RowConv:
         makes: how the tensor lies that it makes.
         kernel: the kernel that computes it.
         plan: the plan of its chain. Its form and its filter depend on `k_split` alone.
+        adds: how the tensor lies that it adds; None where it adds none, and where only its form matters.
     """
 
     chain: Chain
@@ -149,6 +150,7 @@ class RowConv:
     makes: LayoutChoice
     kernel: Kernel
     plan: Plan
+    adds: LayoutChoice | None = None
 
     @property
     def number(self) -> int:
@@ -295,7 +297,12 @@ class RowConv:
         How many rows and images there are does not matter.
         """
         number = conv_number(self.chain, self.index, self.kernel, self.plan.k_split)
-        return number, self.reads.of_row, self.makes.of_row
+        return number, self.reads.of_row, self.makes.of_row, self.adds and (self.adds.of_row, self._added_behind)
+
+    @property
+    def _added_behind(self) -> int:
+        """By how many columns the tensor that it adds stands behind its target."""
+        return added_at(self.chain, self.index)[1]
 
     @cached_property
     def filter(self) -> tuple[Layout, Packing]:
@@ -485,5 +492,6 @@ def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
 
 def row_conv(chain: Chain, index: int, layouts: NestLayouts, plan: Plan, kernel: Kernel = "hvx") -> RowConv:
     """Return conv `index` (from 0) of a chain in a nest of rows whose tensors lie as `layouts` says."""
-    of = LayoutChoice.of
-    return RowConv(without_groups(chain), index, of(layouts, index), of(layouts, index + 1), kernel, plan)
+    of, add = LayoutChoice.of, chain.conv[index].add
+    lies = of(layouts, index), of(layouts, index + 1)
+    return RowConv(without_groups(chain), index, *lies, kernel, plan, of(layouts, add.tensor) if add else None)

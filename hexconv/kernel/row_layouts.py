@@ -45,7 +45,7 @@ from hexconv.kernel.engine import in_croutons
 from hexconv.kernel.form import columns_read, tile_of_groups, without_groups
 from hexconv.kernel.layouts import ACTIVATION_TAG, NestLayouts, documented_layouts, logical, output_layout
 from hexconv.kernel.row_conv import ELEMENT_BYTES, LayoutChoice, RowConv, with_split
-from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, narrowed_blocks
+from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, narrowed_blocks
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, Plan, choose_kernels, kernel_of, nest_of, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
@@ -78,7 +78,7 @@ def rows_layouts(chain: Chain, k_split: int, has_output_rows: bool, kernels: tup
     output_unit = _output_unit(chain, k_split) if has_output_rows else 1
     halves = chain.dtype == "int16"
     wide = (
-        _blocks(_widest(chain, 0)) if _reads_blocks(chain, 0) else packed(PIXELS_TAG, _padded(extents[0])),
+        _blocks(_widest(chain, 0)) if _reads_blocks(chain, 0) else packed(PIXELS_TAG, _pixels(chain)),
         *(_rows(_widest(chain, tensor), some, halves) for tensor, some in enumerate(blocks, start=1)),
         _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
     )
@@ -174,6 +174,14 @@ def _padded(extents: Extents) -> tuple[int, int, int, int]:
     """The shape of the stored part, with its channels rounded up to doublewords."""
     batch, rows, columns, channels = logical(extents)
     return (batch, rows, columns, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
+
+
+def _pixels(chain: Chain) -> tuple[int, int, int, int]:
+    """The shape of an input in pixels; rows that a conv adds are whole vectors, since they are read by these."""
+    batch, rows, columns, channels = _padded(tensor_extents(chain)[0])
+    is_added = len(chain.readers[0]) > 1 or (chain.conv[0].add is not None)
+    pixels = VECTOR_BYTES // gcd(channels, VECTOR_BYTES) if is_added else 1
+    return batch, rows, ceil(columns / pixels) * pixels, channels
 
 
 def _widest(chain: Chain, tensor: int) -> Extents:

@@ -86,6 +86,7 @@ class ConvStep:
         band: the rows of the whole stored result that its thread makes: the first, one past the last; None where it
             makes all.
         kept: where it keeps columns for the next strip, for each tensor of which it does.
+        addend: the rows of the tensor that it adds, from their first column and channel on; None if it adds none.
     """
 
     number: int
@@ -100,6 +101,7 @@ class ConvStep:
     target: Rows
     band: tuple[tirx.Expr, tirx.Expr] | None = None
     kept: tuple[Kept, ...] = ()
+    addend: Rows | None = None
 
     def rows(self, unit: int) -> tuple[tirx.Expr, tirx.Expr]:
         """Return the rows that it makes in its band, counted from `row`: the first, and one past the last.

@@ -37,7 +37,7 @@ from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, nest_of, tensor_extents
 from hexconv.spec.chain import with_exact
-from hexconv.spec.names import accumulator
+from hexconv.spec.names import accumulator, source_cache
 from hexconv.spec.strips import Strips, in_strips, strips_of
 from hexconv.spec.vectors import CONVERTS
 from hexconv.tir.trees import as_one, buffers_in, with_values
@@ -67,7 +67,9 @@ def deal_to_threads(nest: Lowering) -> Lowering:
 def call_steps(nest: Lowering) -> Lowering:
     """Make one call of every step that is marked."""
     scheduled = nest.scheduled
-    return nest.to(take_out(nest.main, scheduled.rings, nest.starts, scheduled.beginning is not None))
+    convs = enumerate(nest.row_nest.case.chain.conv, 1)
+    added = {number: source_cache(conv.add.tensor + 1) for number, conv in convs if conv.add}
+    return nest.to(take_out(nest.main, scheduled.rings, nest.starts, scheduled.beginning is not None, added))
 
 
 def place_in_images(nest: Lowering) -> Lowering:

@@ -64,7 +64,7 @@ class RowNest:
         """The names of the caches that may share each memory."""
         case, keeps = self.case, self.strips is not None and self.strips.keeps
         anew = makes_anew(self.bands, case.settled, keeps)
-        return turns(len(case.chain.conv), case.settled) if anew else ()
+        return turns(case.chain, case.settled) if anew else ()
 
     @property
     def of_all_threads(self) -> tuple[str, ...]:

@@ -219,7 +219,12 @@ CALL = "hexconv_step"
 
 
 def step_call(
-    found: Inside, around: Sequence[tirx.For], rings: Mapping[str, int], starts: Mapping[str, int], streams: bool
+    found: Inside,
+    around: Sequence[tirx.For],
+    rings: Mapping[str, int],
+    starts: Mapping[str, int],
+    streams: bool,
+    added: Mapping[int, str],
 ) -> tirx.Stmt:
     """Write a step as a mark.
 
@@ -229,6 +234,7 @@ def step_call(
         rings: the slabs of each ring, by its name.
         starts: the slab of its tensor at which each ring begins to count.
         streams: whether there are warm-up stripes.
+        added: the cache of the tensor that each conv adds, by its number.
     """
     at, (begin, end) = found.at, found.trips("ho_inner")
 
@@ -239,6 +245,12 @@ def step_call(
         origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
         return Rows(_load(load, origin), found.begin(load.indices[1]) + start, rings.get(name, 0))
 
+    addend = None
+    for load in all_of(found.result.value, TensorLoad):
+        if load.source.name == added.get(at.number):
+            place = rows(load)
+            first = [index if axis == 1 else ZERO for axis, index in enumerate(place.at.indices)]
+            addend = replace(place, at=_load(load, first))
     operands = None
     if loads := found.operands:
         source, filter = loads
@@ -256,6 +268,7 @@ def step_call(
         target=rows(tirx.BufferLoad(found.result.buffer, found.result.indices)),
         band=at.band,
         kept=tuple(Kept(_load(load, [found.begin(index) for index in load.indices])) for load in found.kept),
+        addend=addend,
     )
     return marks.written(CALL, step)
 
@@ -280,7 +293,13 @@ def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) 
     return tirx.all(*images, begins <= first, first < begins + end * at.rows)
 
 
-def take_out(func: tirx.PrimFunc, rings: Mapping[str, int], starts: Mapping[str, int], streams: bool) -> tirx.PrimFunc:
+def take_out(
+    func: tirx.PrimFunc,
+    rings: Mapping[str, int],
+    starts: Mapping[str, int],
+    streams: bool,
+    added: Mapping[int, str],
+) -> tirx.PrimFunc:
     """Make one call of every step that is marked (no blocks, rings not yet folded, buffers not yet flat).
 
     Args:
@@ -288,12 +307,13 @@ def take_out(func: tirx.PrimFunc, rings: Mapping[str, int], starts: Mapping[str,
         rings: the slabs of each ring, by its name.
         starts: the slab of its tensor at which each ring begins to count.
         streams: whether there are warm-up stripes.
+        added: the cache of the tensor that each conv adds, by its number.
     """
 
     def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> tirx.Stmt:
         if isinstance(statement, tirx.For) and STEP in statement.annotations:
             found = inside_of(statement)
-            return _called(found, step_call(found, loops, rings, starts, streams))
+            return _called(found, step_call(found, loops, rings, starts, streams, added))
         if isinstance(statement, tirx.For):
             return around(statement, visit(statement.body, (*loops, statement)))
         if isinstance(statement, tirx.SeqStmt):

@@ -99,13 +99,13 @@ def _exact_refusals(chain: Chain) -> tuple[str, ...]:
     """Say why HVX can't narrow the sums of each conv; of those that the matrix engine converts, why they overflow."""
     if not chain.is_integer:
         return (f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}",) * len(chain.conv)
-    if any(conv.add for conv in chain.conv):
-        return ("hvx doesn't serve chains with an Add in a conv's epilogue",) * len(chain.conv)
     sums = sums_refusals(chain, "hvx")
-    return tuple(
+    own = tuple(
         _shift_refusal(conv, index) or _filter_refusal(chain, index) or sums[index]
         for index, conv in enumerate(chain.conv)
     )
+    why = next((refusal for refusal, conv in zip(own, chain.conv, strict=True) if refusal and conv.add), "")
+    return (f"hvx adds tensors to what hvx computes alone: {why}",) * len(own) if why else own
 
 
 def _shift_refusal(conv: Conv2d, index: int) -> str:
@@ -183,6 +183,7 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         f"kernels of 8 by 8 at most; that of {name} has {rows} by {columns}": max(rows, columns) > MOST_ENGINE_TAPS,
         f"convs that are requantised; {name} is not": conv.requantize is None,
         f"convs whose results no table replaces; {name} has one": conv.activation != "none",
+        f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,
         f"sums that wrap; those of {name} saturate": chain.saturates(index),
         f"sums of 32 bits; {inputs * rows * columns} products of {name} may take more": (
             inputs * rows * columns * LARGEST_PRODUCT >= 1 << 31

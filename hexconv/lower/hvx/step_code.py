@@ -10,6 +10,7 @@ from tvm import tirx
 from hexconv.kernel import NestLayouts
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.lower.conv_step import ConvStep, each_row
+from hexconv.lower.hvx.added_rows import emit_added
 from hexconv.lower.hvx.channel_rows import Channels, target_of
 from hexconv.lower.hvx.parameters import Scratch, laid_out, scratch_of
 from hexconv.lower.hvx.stores import fill_row
@@ -60,6 +61,8 @@ def _tile_channels(
 
     def made(at: Block, first: tirx.Expr, count: tirx.Expr) -> None:
         import_module(f"{__package__}.{conv.form.code}").emit_rows(at, channels, first, count)
+        if conv.spec.add:
+            emit_added(at, channels, first, count)
 
     each_row(block, step, conv.target, conv.made_as, padding, made)
 
