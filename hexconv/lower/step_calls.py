@@ -24,7 +24,7 @@ from tvm.ir import TensorLoad
 
 from hexconv.kernel import NestLayouts
 from hexconv.kernel.row_conv import RowConv
-from hexconv.lower.buffers import held_by
+from hexconv.lower.buffers import cache_name, held_by
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
 from hexconv.lower.engine_packets import engine_constants
 from hexconv.lower.hvx import hvx_constants, hvx_conv
@@ -247,7 +247,7 @@ def step_call(
 
     addend = None
     for load in all_of(found.result.value, TensorLoad):
-        if load.source.name == added.get(at.number):
+        if cache_name(load.source) == added.get(at.number):
             place = rows(load)
             first = [index if axis == 1 else ZERO for axis, index in enumerate(place.at.indices)]
             addend = replace(place, at=_load(load, first))

@@ -17,9 +17,9 @@ from hexconv.kernel import NestLayouts
 from hexconv.layout import Layout
 from hexconv.schedule import primitives
 from hexconv.schedule.primitives import Tiles
-from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import OUTPUT, accumulator, source_cache
+from hexconv.spec.names import OUTPUT, accumulator
 from hexconv.tir.loops import REDUCTION, Loops, is_unit, loop_roles
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
@@ -41,7 +41,6 @@ class ConvBlocks:
         layout: the layout of its result.
         source_axes: the axes of its source that it reads from end to end.
         filter_axes: the axes of its filter that it reads from end to end.
-        added: the name of the tensor that it adds; empty if there is none.
     """
 
     number: int
@@ -53,7 +52,6 @@ class ConvBlocks:
     layout: Layout
     source_axes: tuple[int, ...]
     filter_axes: tuple[int, ...]
-    added: str = ""
 
     @property
     def result(self) -> SBlockRV:
@@ -102,13 +100,7 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, layouts: N
         layout=layouts.activations[index + 1],
         source_axes=_source_axes(chain, index, layouts),
         filter_axes=_filter_axes(layouts, index),
-        added=_added(chain.conv[index]),
     )
-
-
-def _added(conv: Conv2d) -> str:
-    """Name the tensor that a conv adds; empty if there is none."""
-    return source_cache(conv.add.tensor + 1) if conv.add else ""
 
 
 def filter_scope(layouts: NestLayouts, index: int, plan: Plan) -> str:
@@ -158,7 +150,7 @@ def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
     if conv.epilogue:
         primitives.read_whole_blocks(sch, conv.epilogue, 0, inner_axes(conv.layout))
         for place, read in enumerate(sch.get(conv.epilogue).reads):
-            if read.source.name == conv.added:
+            if place and len(read.region) > 1:  # all else are vectors
                 primitives.read_whole_blocks(sch, conv.epilogue, place, range(2, len(read.region)))
 
 

@@ -266,7 +266,7 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
 def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
     """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one."""
     convs = geometries(draw, draw.number(1, scope.convs))
-    skips = drawn_skips(draw, len(convs)) if kind.kernel == "plain" and kind.dtype != "int16" else []
+    skips = drawn_skips(draw, len(convs)) if kind.kernel != "hmx" and kind.dtype != "int16" else []
     convs = skipped(draw, convs, skips)
     for scale in SIZE_SCALES:
         yield _chain(draw, kind, scope, convs, scale, skips)
