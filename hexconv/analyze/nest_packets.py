@@ -26,6 +26,8 @@ times prices. These are the parts of a run:
     splat         corrections that are spread over a vector
     narrow        vectors of bytes or of int16 that sums are narrowed to
     table         of these, vectors that are looked up in a table
+    added         vectors of codes to which those of another tensor are added
+    addend        vectors that are loaded for them
     row           rows of tiles
     lane          products of two vectors, in depthwise convs, whose lanes are channels
     own_word      products of two vectors, in convs of small groups; loads and spreading go beside them

@@ -148,9 +148,11 @@ def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
     primitives.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
     primitives.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
     if conv.epilogue:
-        primitives.read_whole_blocks(sch, conv.epilogue, 0, inner_axes(conv.layout))
+        sums = primitives.written(sch, conv.sums)
         for place, read in enumerate(sch.get(conv.epilogue).reads):
-            if place and len(read.region) > 1:  # all else are vectors
+            if read.source.same_as(sums):
+                primitives.read_whole_blocks(sch, conv.epilogue, place, inner_axes(conv.layout))
+            elif len(read.region) > 1:  # all else are vectors
                 primitives.read_whole_blocks(sch, conv.epilogue, place, range(2, len(read.region)))
 
 
