@@ -77,6 +77,6 @@ def build(
     contents[ARCHIVE] = archived({f"{name}.o": contents[f"{name}.o"] for name in names})
     if project:
         engine = any(case.settled.kernel == "hmx" for case, _ in cases)
-        contents |= project_files(names[0], list(map(of_chain, built)), isa, engine)
+        contents |= project_files(names[0] if len(names) == 1 else "chains", list(map(of_chain, built)), isa, engine)
     write_folder(folder, contents)
     return tuple(chain.built for chain in built)

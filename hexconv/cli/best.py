@@ -39,6 +39,7 @@ class Options:
             bytes moved, then packets; latency: packets, then bytes of plans that are as quick; footprint: memory.
         bytes_per_packet: the bytes that copies move in the time of a packet, for --objective time; by default what
             published figures of the case's architecture say.
+        machine: for --objective time, tell times by this file of a device, which `hexconv calibrate` wrote.
         threads: plan for so many Hexagon threads.
         kernel: plan for this kernel instead of the cases' own.
         target: plan for Hexagon, or for this machine (llvm).
@@ -61,6 +62,7 @@ class Options:
     vtcm: str | None = None
     objective: Objective = DEFAULT_OBJECTIVE
     bytes_per_packet: float | None = None
+    machine: Path | None = None
     threads: Count = 1
     kernel: Kernel | None = None
     target: Target = "hexagon"
@@ -183,10 +185,15 @@ def _undone(network: PlannedNetwork, checks: Sequence[Verified]) -> Iterator[str
 
 def _question(limit: int, options: Options) -> Question:
     from hexconv.search import Question
+    from hexconv.search.machine import read_machine
     from hexconv.search.question import in_bands
 
+    if options.machine and options.objective != "time":
+        what = f"--machine {options.machine} with --objective {options.objective}, which asks for no time"
+        raise InputError.because(what, "leave it out, or take --objective time")
+    machine = read_machine(options.machine) if options.machine else None
     how = (options.objective, in_bands(options.threads), options.target, options.caches)
-    return Question(limit, *how, bytes_per_packet=options.bytes_per_packet)
+    return Question(limit, *how, bytes_per_packet=options.bytes_per_packet, machine=machine)
 
 
 def _raced(network: PlannedNetwork, options: Options) -> PlannedNetwork:

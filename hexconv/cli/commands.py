@@ -13,6 +13,7 @@ COMMANDS = {
     "best": "best:best",
     "build": "build:build_",
     "cache": "cache:cache",
+    "calibrate": "calibrate:calibrate",
     "doctor": "doctor:doctor",
     "example": "example:example",
     "import": "import_model:import_",

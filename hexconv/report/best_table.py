@@ -109,6 +109,11 @@ def beside_lines(answer: Answer) -> Iterator[str]:
         f"time by the model: that of {best.time_packets(beta):.0f} packets of one thread, with memory that moves "
         f"{beta:g} bytes in the time of a packet; no run here can judge it"
     )
+    if (machine := answer.question.machine) and (cycles := _cycles(answer)) is not None:
+        yield (
+            f"  on {machine.arch}, as {machine.source} measured it: {cycles:.0f} cycles, "
+            f"{cycles / machine.megahertz:.0f} us at {machine.megahertz:g} MHz"
+        )
     for other in answer.other_speeds:
         same = other.answer_packets <= other.least_packets * (1 + SLACK)
         than = "no other plan is quicker" if same else f"the best plan takes {other.least_packets:.0f}"
@@ -299,6 +304,8 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> AnswerRow:
         "vtcm_bytes": question.vtcm_bytes,
         "objective": question.objective,
         "bytes_per_packet": question.beta,
+        "machine": question.machine,
+        "cycles": _cycles(answer),
         "kernels": answer.kernels,
         "fits": found.best is not None,
         "best": found.best,
@@ -316,6 +323,14 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> AnswerRow:
         "cuts": _cuts(answer),
         "ended_by": network.end_of(answer.name),
     }
+
+
+def _cycles(answer: Answer) -> float | None:
+    """Return the cycles that a machine's file says the best cut takes; None without one, or for another objective."""
+    question, best = answer.question, answer.cuts.best
+    if question.machine is None or question.objective != "time" or best is None:
+        return None
+    return question.machine.cycles(best.time_packets(question.beta), question.plan.threads)
 
 
 def _speed(other: OtherSpeed, question: Question) -> SpeedRow:

@@ -23,6 +23,7 @@ from hexconv.search.cuts import Joint, Margin
 from hexconv.search.found import Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
+from hexconv.search.machine import Machine
 from hexconv.search.planned_chains import Refused, Total
 from hexconv.search.proof import Verified
 from hexconv.spec import Plan
@@ -154,7 +155,10 @@ class AnswerRow(TypedDict):
         case: the name of the case.
         vtcm_bytes: the bytes of VTCM that the plan may take.
         objective: what the plan has the least of: `time`, `traffic`, `footprint` or `latency`.
-        bytes_per_packet: the bytes that memory moves in the time of a packet, by `--bytes-per-packet` or `arch`.
+        bytes_per_packet: the bytes that memory moves in the time of a packet, by `--bytes-per-packet`, the machine or
+            `arch`.
+        machine: the device by `--machine`; null without one.
+        cycles: for the objective time and a machine, the cycles of the answer; else null.
         kernels: the kernel of each conv.
         fits: whether any plan that fuses the whole chain fits.
         best: the best plan that fuses the whole chain; null if none fits.
@@ -177,6 +181,8 @@ class AnswerRow(TypedDict):
     vtcm_bytes: int
     objective: str
     bytes_per_packet: float
+    machine: Machine | None
+    cycles: float | None
     kernels: tuple[KernelChoice, ...]
     fits: bool
     best: Figures | None
@@ -343,6 +349,36 @@ class FileRow(TypedDict):
     file: str
 
 
+class FittedRow(TypedDict):
+    """One plan of a first run.
+
+    Attributes:
+        plan: the name of the plan.
+        cycles: the cycles that the device counted.
+        fitted_cycles: what the machine says of it.
+    """
+
+    plan: str
+    cycles: float
+    fitted_cycles: float
+
+
+class CalibrationRow(TypedDict):
+    """A machine that was fitted to lines of a device.
+
+    Attributes:
+        file: the machine's file.
+        machine: the machine.
+        plans: the plans that it was fitted to.
+        unused_lines: how many lines were something else, or of plans whose caches did not lie where they should.
+    """
+
+    file: str
+    machine: Machine
+    plans: list[FittedRow]
+    unused_lines: int
+
+
 class ImportRow(TypedDict):
     """What an import adds to its manifest.
 
@@ -475,6 +511,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "build CASE": (Built,),
     "build MODEL": (BuiltNetwork,),
     "cache": (CacheRow, WorkUsage),
+    "calibrate": (CalibrationRow,),
     "doctor": (Part,),
     "example": (FileRow,),
     "import": (Manifest, ImportRow),

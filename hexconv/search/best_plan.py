@@ -15,7 +15,6 @@ from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
 from hexconv.search.found import PASSED_OVER, Found, choose, quickest
 from hexconv.search.grid import Figures, Grid, evaluate, joined
-from hexconv.search.machine import rates
 from hexconv.search.question import SLACK, Question, cost, ranked, value
 from hexconv.search.space import Space, kinds_of_strips, least_bytes
 from hexconv.spec import Chain
@@ -42,7 +41,7 @@ def best_plan(chain: Chain, question: Question) -> Found:
     space = Space.of(chain, question.plan, question.storages)
     space.check(chain)
     bound = lower_bound(chain)
-    grid = evaluate(chain, space, rates(question.plan.arch))
+    grid = evaluate(chain, space, question.rates)
     found = _in_strips(chain, grid, question, choose(chain, grid, question, bound))
     return replace(found, proof=replace(found.proof, seconds=time.perf_counter() - started))
 
@@ -59,7 +58,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
         if is_over or not known.may_gain(least):
             passed_over += space.size
         else:
-            grids.append(evaluate(chain, space, rates(question.plan.arch)))
+            grids.append(evaluate(chain, space, question.rates))
             gained = known.beside(grids[-1])
             fits = bool((grids[-1].footprint_bytes <= question.vtcm_bytes).any())
             is_stale = fits and question.objective != "footprint" and gained is known

@@ -8,7 +8,6 @@ from pydantic import computed_field
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
 from hexconv.search.grid import Figures, Grid
-from hexconv.search.machine import rates
 from hexconv.search.question import COSTS, Question, cost, ranked, value
 from hexconv.search.space import Scope
 from hexconv.spec import Chain
@@ -138,7 +137,7 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int) -> Fo
             fitting=len(fitting),
             excluded=_account(grid, order, question) if best else (),
             lower_bound=lower_bound,
-            model_error=rates(question.plan.arch).error(Planned(chain, (best or points[0]).plan)),
+            model_error=question.rates.error(Planned(chain, (best or points[0]).plan)),
             better_plans=len(better),
             least_better=least,
             over_bytes=least.footprint_bytes - question.vtcm_bytes if least else None,

@@ -18,13 +18,12 @@ from hexconv.analyze.block_grid import (
 )
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.plan_axes import Plans
-from hexconv.analyze.row_axes import NestAxes, Priced
+from hexconv.analyze.row_axes import NestAxes
 from hexconv.analyze.row_grid import footprint_bytes, rows_macs, rows_packets, rows_traffic
 from hexconv.analyze.shared_memory import blocks_footprint
 from hexconv.analyze.step_times import StepTimes, step_times
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.machine import COPIED_BYTES, Rates, beside_engine, engine_of
-from hexconv.search.machine import rates as rates_of
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
@@ -51,6 +50,7 @@ class Figures:
         chain: the chain.
         times: the times of a call that are known, in packets of one thread, by the bytes that copies move in the time
             of one.
+        rates: the machine's rates.
     """
 
     plan: Plan
@@ -60,20 +60,22 @@ class Figures:
     latency_packets: float
     chain: InitVar[Chain]
     times: InitVar[Mapping[float, float]]
+    rates: InitVar[Rates]
 
-    def __post_init__(self, chain: Chain, times: Mapping[float, float]) -> None:
+    def __post_init__(self, chain: Chain, times: Mapping[float, float], rates: Rates) -> None:
         """Keep what times follow from beside the figures."""
-        vars(self).update(_chain=chain, _times=times)
+        vars(self).update(_chain=chain, _times=times, _rates=rates)
 
     def time_packets(self, bytes_per_packet: float) -> float:
         """Return the time of a call in packets of one thread: a model (`hexconv.analyze.step_times`)."""
         known: Mapping[float, float] = vars(self)["_times"]
-        return known.get(bytes_per_packet) or _time_of(vars(self)["_chain"], self.plan, bytes_per_packet)
+        of = vars(self)["_chain"], self.plan, vars(self)["_rates"]
+        return known.get(bytes_per_packet) or _time_of(*of, bytes_per_packet)
 
 
 @lru_cache(1 << 12)
-def _time_of(chain: Chain, plan: Plan, bytes_per_packet: float) -> float:
-    return float(_grid_of_one(chain, plan, rates_of(plan.arch)).time_packets(bytes_per_packet)[0])
+def _time_of(chain: Chain, plan: Plan, rates: Rates, bytes_per_packet: float) -> float:
+    return float(_grid_of_one(chain, plan, rates).time_packets(bytes_per_packet)[0])
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Grid:
     Attributes:
         chain: the chain.
         space: the plans.
+        rates: the machine's rates.
         timed: computes the time of every plan.
         footprint_bytes: as in `Figures`.
         traffic_bytes: as in `Figures`.
@@ -92,6 +95,7 @@ class Grid:
 
     chain: Chain
     space: Space
+    rates: Rates
     timed: Timed
     footprint_bytes: Integers
     traffic_bytes: Integers
@@ -119,6 +123,7 @@ class Grid:
             latency_packets=float(self.latency_packets[number]),
             chain=self.chain,
             times={speed: float(times[number]) for speed, times in self._times.items()},
+            rates=self.rates,
         )
 
 
@@ -136,7 +141,7 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         space: its plans, all of one kernel.
         rates: the machine's rates, for the latency.
     """
-    key = chain, space.key, rates.nest, rates.source
+    key = chain, space.key, rates
     if key in _KEPT:
         _KEPT.move_to_end(key)
         return _KEPT[key]
@@ -185,7 +190,7 @@ def joined(grids: Sequence[Grid]) -> Grid:
     def timed(speed: float) -> Integers:
         return np.concatenate([grid.time_packets(speed) for grid in grids])
 
-    return Grid(grids[0].chain, replace(grids[0].space, strips=strips), timed, *columns)
+    return Grid(grids[0].chain, replace(grids[0].space, strips=strips), grids[0].rates, timed, *columns)
 
 
 def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -206,7 +211,13 @@ def _joined(space: Space, parts: list[Grid]) -> Grid:
     def timed(speed: float) -> Integers:
         return together([part.time_packets(speed) for part in parts])
 
-    return Grid(parts[0].chain, space, timed, *(together([getattr(part, name) for part in parts]) for name in FIGURES))
+    return Grid(
+        parts[0].chain,
+        space,
+        parts[0].rates,
+        timed,
+        *(together([getattr(part, name) for part in parts]) for name in FIGURES),
+    )
 
 
 def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -220,21 +231,22 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 def _of_rows(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute figures of all plans of a nest of rows at once."""
     axes = NestAxes(chain, space.plans)
-    packets, priced = rows_packets(axes, rates.nest.packets), rates.nest.packets
+    packets = rows_packets(axes, rates.nest.packets)
     traffic, macs = sum(rows_traffic(axes).values()), sum(rows_macs(axes).values())
     figures = (footprint_bytes(axes, GRANULE_BYTES), traffic, macs, packets)
     figures = [np.broadcast_to(each, space.shape) for each in figures]
-    timed = _by_steps(chain, space.plans, figures[3], figures[1], priced)
-    return Grid(chain, space, timed, *(each.ravel() for each in figures))
+    timed = _by_steps(chain, space.plans, figures[3], figures[1], rates)
+    return Grid(chain, space, rates, timed, *(each.ravel() for each in figures))
 
 
-def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, priced: Priced) -> Timed:
+def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, rates: Rates) -> Timed:
     """Return what times all plans of a nest of rows; their steps are computed when they are first asked for."""
 
     @cache
     def steps() -> Sequence[tuple[Sequence[int], StepTimes]]:
-        axes = NestAxes(chain, plans)
-        return [step_times(axes, packets, traffic, way, priced) for way in plans.ways]
+        axes, priced = NestAxes(chain, plans), rates.paced.packets
+        slow = packets if rates.paced is rates.nest else np.broadcast_to(rows_packets(axes, priced), packets.shape)
+        return [step_times(axes, slow, traffic, way, priced) for way in plans.ways]
 
     def timed(speed: float) -> Integers:
         found = np.empty(plans.shape)
@@ -280,4 +292,4 @@ def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
         """Add copies where they don't overlap; elsewhere the larger of both is in the packets already."""
         return np.where(overlaps, np.maximum(packets, traffic / speed), packets + traffic / speed).astype(float)
 
-    return Grid(chain, space, timed, footprint, traffic, macs, packets)
+    return Grid(chain, space, rates, timed, footprint, traffic, macs, packets)

@@ -16,15 +16,17 @@ A packet is what a thread issues at once. Packets are no cycles: no memory stall
 The model serves to weigh recomputing against reloading, not to promise a time.
 """
 
+import json
+import re
 from collections.abc import Mapping
-from dataclasses import field
-from functools import cache
+from dataclasses import asdict, field, replace
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hexconv.analyze.exact import Integers
@@ -86,19 +88,26 @@ class Prices:
         return sum(self.parts.get(part, 0.0) * times for part, times in occurs.items())
 
 
-@dataclass(frozen=True, config=EXACT)
+@dataclass(frozen=True, eq=False, config=EXACT)
 class Rates:
-    """The rates of one architecture.
+    """The rates of one architecture; they are compared by identity, so that they are keys of caches.
 
     Attributes:
         source: how the figures were measured, or which architecture they are taken from.
         kernels: the rates of the plain kernels, by dtype.
         nest: the prices of the HVX kernels in the planned nest.
+        pace: the prices by which times are told, where a machine was measured; else those of the nest.
     """
 
     source: str
     kernels: dict[str, PlainRates]
     nest: Prices
+    pace: Prices | None = None
+
+    @property
+    def paced(self) -> Prices:
+        """The prices by which times are told."""
+        return self.pace or self.nest
 
     def plain(self, dtype: str) -> PlainRates:
         """Return the rates of the plain kernels for one dtype."""
@@ -228,6 +237,111 @@ def beside_engine() -> BesideEngine:
 def _engines() -> dict[str, Any]:
     file = machine_file("engine")
     return parse_table(read_text(file), str(file))
+
+
+def kind_of_packets(part: str) -> str:
+    """Return which of the fields of `Stalls` the packets of a part of a run belong to.
+
+    >>> kind_of_packets("multiply1"), kind_of_packets("multiply4"), kind_of_packets("tile")
+    ('single', 'several', 'others')
+    """
+    if not part.startswith("multiply"):
+        return "others"
+    return "single" if part == "multiply1" else "several"
+
+
+Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=EXACT)
+class Stalls:
+    """How long packets take, as shares of the average packet of a first run.
+
+    Attributes:
+        single: packets that multiply for one tile of 32 channels.
+        several: packets that multiply for two to four tiles at once.
+        others: all other packets.
+    """
+
+    single: Share
+    several: Share
+    others: Share
+
+
+@dataclass(frozen=True, eq=False, config=EXACT)
+class Machine:
+    """A device, as a first run measured it (`hexconv.search.calibration`).
+
+    Attributes:
+        source: where the lines came from.
+        arch: the architecture that they were of.
+        megahertz: the clock.
+        bytes_per_cycle: the bytes that copies of one row move in a cycle.
+        cycles_per_packet: the cycles of a packet, on average over the plans of a first run.
+        stalls: how long each kind of packets takes.
+        error: the plans of a first run differ by no more than this share.
+        threads: how many times longer a packet takes on so many threads.
+        told: figures that no plan uses: the bytes that copies of many rows move in a cycle, and how many times longer
+            a plan takes whose caches lie outside of VTCM.
+    """
+
+    source: str
+    arch: str
+    megahertz: Positive
+    bytes_per_cycle: Positive
+    cycles_per_packet: Positive
+    error: Share
+    stalls: Stalls
+    threads: dict[str, Positive] = field(default_factory=dict)
+    told: dict[str, Positive] = field(default_factory=dict)
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The rates of its architecture, with the pace of each part."""
+        known, stalls = rates(self.arch), asdict(self.stalls)
+        parts = {part: price * stalls[kind_of_packets(part)] for part, price in known.nest.parts.items()}
+        return replace(known, source=self.source, pace=replace(known.nest, parts=parts))
+
+    def bytes_per_packet(self, threads: int) -> float:
+        """Return the bytes that copies move in the time of a packet, on so many threads."""
+        several = max((int(number) for number in self.threads if int(number) <= threads), default=1)
+        return self.bytes_per_cycle * self.cycles_per_packet * self.threads.get(str(several), 1.0)
+
+    def cycles(self, packets: float, threads: int) -> float:
+        """Return the cycles of a time in packets of one thread."""
+        return packets * self.bytes_per_packet(threads) / self.bytes_per_cycle
+
+    def to_toml(self) -> str:
+        """Return it as a file that `read_machine` reads."""
+        lines = ["# Written by `hexconv calibrate`; `hexconv best --machine` takes it."]
+        for name, value in vars(self).items():
+            if isinstance(value, (str, float)):
+                lines.append(f"{name} = {json.dumps(value)}")
+        for name, table in (("stalls", asdict(self.stalls)), ("threads", self.threads), ("told", self.told)):
+            lines += [f"[{name}]", *(f"{json.dumps(key)} = {value}" for key, value in table.items())]
+        return "\n".join(lines) + "\n"
+
+
+@cache
+def read_machine(path: Path) -> Machine:
+    """Read the file of a device.
+
+    Raises:
+        InputError: the file is no such file; the message says which field is wrong.
+    """
+    table = parse_table(read_text(path), str(path))
+    try:
+        machine = TypeAdapter(Machine).validate_python(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "it"
+        raise InputError(str(path), f"{place}: {first['msg']}", "a file that hexconv calibrate wrote") from None
+    if machine.arch not in known_machines():
+        raise InputError(f"{path}: arch", machine.arch, " | ".join(known_machines()))
+    if strange := [number for number in machine.threads if not re.fullmatch("[1-9]", number)]:
+        raise InputError(f"{path}: threads", strange[0], "numbers of threads from 1 to 9")
+    return machine
 
 
 @cache

@@ -20,7 +20,6 @@ from hexconv.search.cuts import Cut, Cuts, Front, Piece, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
-from hexconv.search.machine import rates
 from hexconv.search.question import COSTS, IN_VTCM, SLACK, Question, in_bands, placed, value
 from hexconv.spec import Case, Chain, KernelChoice, Plan, nest_of
 from hexconv.spec.kernels import Kernel
@@ -269,7 +268,7 @@ def _unplanned(case: Case, question: Question) -> Figures | None:
         return None  # It doesn't say where caches lie.
     asked, threads = question.plan, question.plan.threads
     settled = Case(case.name, case.chain, in_bands(threads), target=question.target, states_plan=False).settled
-    figures = figures_of(case.chain, replace(settled, arch=asked.arch), rates(asked.arch))
+    figures = figures_of(case.chain, replace(settled, arch=asked.arch), question.rates)
     return figures if figures.footprint_bytes <= question.vtcm_bytes else None
 
 

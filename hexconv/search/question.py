@@ -22,7 +22,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.errors import Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
-from hexconv.search.machine import memory_of, rates
+from hexconv.search.machine import Machine, Rates, memory_of, rates
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
 from hexconv.spec.choices import Kernel, Objective
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
@@ -85,6 +85,7 @@ class Question:
             architecture's where this is left out (`hexconv.search.machine.memory_of`).
         equally_quick: for the objective latency, the share by which packets may be above the fewest and count as equal;
             the error of the model where this is left out, since runs alone can part such plans.
+        machine: the device whose pace and memory times are told by; the architecture's where this is left out.
     """
 
     vtcm_bytes: int
@@ -94,12 +95,18 @@ class Question:
     caches: Caches = "all-in-vtcm"
     bytes_per_packet: float | None = None
     equally_quick: float | None = None
+    machine: Machine | None = None
+
+    @property
+    def rates(self) -> Rates:
+        """The rates of the machine: of the device that was measured, or else of the architecture."""
+        return self.machine.rates if self.machine else rates(self.plan.arch)
 
     @property
     def slack(self) -> float:
         """The share by which the first figure that is compared may be above the least."""
         if self.objective == "latency":
-            return rates(self.plan.arch).nest.error if self.equally_quick is None else self.equally_quick
+            return self.rates.nest.error if self.equally_quick is None else self.equally_quick
         return SLACK if self.objective == "time" else 0.0
 
     @property
@@ -110,7 +117,11 @@ class Question:
     @property
     def beta(self) -> float:
         """The bytes that copies move in the time of a packet."""
-        return self.bytes_per_packet or memory_of(self.plan.arch).bytes_per_packet
+        if self.bytes_per_packet:
+            return self.bytes_per_packet
+        if self.machine:
+            return self.machine.bytes_per_packet(self.plan.threads)
+        return memory_of(self.plan.arch).bytes_per_packet
 
     def kernels(self, chain: Chain) -> tuple[KernelChoice, ...]:
         """Choose the kernel of every conv of a chain."""
@@ -120,8 +131,14 @@ class Question:
         """Return the question for one chain: its plan names the kernel that this chain gets, and caches lie in VTCM.
 
         What is to fit is VTCM, so caches that the plan doesn't place are counted as `placed` places them.
+
+        Raises:
+            InputError: times of the matrix engine are asked for by a machine, which has none.
         """
         plan = settled(chain, self._anywhere, self.target)
+        if self.machine and plan.kernel == "hmx":
+            allowed = "hvx | plain: a first run has no plan of the matrix engine, so that the machine says nothing of it"
+            raise InputError("plan.kernel", "hmx", allowed)
         storage: Storage = self.plan.storage if self.plan.storage in MIXED else "vtcm"
         return replace(self, plan=replace(plan, storage=storage))
 

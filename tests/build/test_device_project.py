@@ -16,6 +16,7 @@ import hexconv
 from hexconv.build import build
 from hexconv.cli.app import exit_code
 from hexconv.run.tensors import random_tensors
+from hexconv.search.calibration import COPY_LINE, PLANS, RUN_LINE, calibrate, read_lines
 from hexconv.spec import Case, Plan
 from tests.build.test_build import INTEGERS, ISA, OF_FLOATS, ZIG
 from tests.deep import DEEP
@@ -63,13 +64,16 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.simulator
 def test_outputs_are_right_and_caches_lie_in_vtcm(chains: Path) -> None:
-    status, said = told(chains, "--runs", "2")
+    status, said = told(chains, "--runs", "2", "--lines")
     assert status == 0, said
     for case in CHAINS:
         assert len(re.findall(rf"{case.name}: 0 of \d+ elements of output differ", said)) == 2
         assert len(re.findall(rf"{case.name}: run \d: [1-9]\d* cycles, [1-9]\d* us by the DSP's counters", said)) == 2
     assert "VTCM" not in said
     assert "power" not in said
+    lines = [line for line in said.splitlines() if line.startswith("hexconv-")]
+    assert [bool(RUN_LINE.fullmatch(line)) for line in lines] == [True] * 4 + [False] * 2
+    assert [bool(COPY_LINE.fullmatch(line)) for line in lines] == [False] * 4 + [True] * 2
 
 
 @pytest.mark.simulator
@@ -207,13 +211,29 @@ def test_cmake_makes_both_sides(chains: Path, tmp_path: Path) -> None:
         for command in (configure, ["cmake", "--build", str(made)]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
-    environment = {**os.environ, "STANDIN_DSP": f"qemu-hexagon {tmp_path}/dsp/planned_device_skel"}
-    command = [str(tmp_path / "host" / "planned_device_host"), "--files", str(chains), "--runs", "1"]
+    environment = {**os.environ, "STANDIN_DSP": f"qemu-hexagon {tmp_path}/dsp/chains_device_skel"}
+    command = [str(tmp_path / "host" / "chains_device_host"), "--files", str(chains), "--runs", "1"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 STATIC = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
+
+
+@pytest.mark.simulator
+@DEEP
+def test_the_programs_of_a_first_run_print_lines_that_a_machine_is_fitted_to(tmp_path: Path) -> None:
+    """By packets of QEMU in place of cycles, and a made-up clock: lines of a simulator are refused otherwise."""
+    assert exit_code(["calibrate", "--programs", str(tmp_path / "o"), "--isa", ISA]) == 0
+    compiled(tmp_path / "o")
+    status, said = told(tmp_path / "o", "--lines", "--runs", "1")
+    assert status == 0, said
+    assert said.count(": 0 of 65536 elements of output differ") == len(PLANS)
+    timed = re.sub(r"cycles=(\d+) us=\d+", lambda found: f"cycles={found[1]} us={int(found[1]) // 1000}", said)
+    lines = read_lines(timed, "lines")
+    assert set(lines.runs) == set(PLANS)
+    machine = calibrate(lines, "lines").machine
+    assert machine.stalls.single * machine.cycles_per_packet == pytest.approx(1, rel=0.15)
 
 
 def build_model(name: str, place: Path, *options: str) -> int:
@@ -246,4 +266,4 @@ def test_no_symbol_of_a_project_is_another_projects(chains: Path) -> None:
     """Two projects in one process: what the DSP's side defines begins with its name, or with hexconv."""
     [source] = (chains / "fastrpc").glob("*_dsp.c")
     defined = re.findall(r"^int (\w+)\(", source.read_text(), re.MULTILINE)
-    assert set(defined) == {f"planned_device_{method}" for method in ("open", "close", "about", "load", "run")}
+    assert set(defined) == {f"chains_device_{method}" for method in ("open", "close", "about", "load", "copies", "run")}

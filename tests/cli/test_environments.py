@@ -183,6 +183,7 @@ COMMAND_LINES = {
     "build": ["build", "good.toml", "-o", "built", "--target", "llvm"],
     "cache": ["cache", "good.toml"],
     "cache --json": ["cache", "good.toml", "--json"],
+    "calibrate --help": ["calibrate", "--help"],
     "doctor": ["doctor", "--json"],
     "example": ["example", "-o", "examples"],
     "import": ["import", "model.onnx", "-o", "imported", "--target", "llvm"],

@@ -1,8 +1,8 @@
 """Pages whose commands are run: every shown command, and its output compared.
 
 A ```console block holds `$ command` lines, each with its output beneath; a line of dots stands for any number of lines,
-and dots within a line for anything there. A ```toml block whose first line is `# NAME.toml` is a file. Commands are
-`hexconv ...`, run in this process unless told how, `make ...`, and `echo $?`.
+and dots within a line for anything there. A ```toml block whose first line is `# NAME.toml` is a file, as is a ```text
+block with `# NAME.txt`. Commands are `hexconv ...`, run in this process unless told how, `make ...`, and `echo $?`.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class Step:
 def steps(page: str) -> Iterator[Step]:
     """Files and commands of a page, in order."""
     for kind, body in FENCE.findall(page):
-        if kind == "toml" and (name := re.match(r"# ([\w-]+\.toml)\n", body)):
+        if kind in ("toml", "text") and (name := re.match(r"# ([\w-]+\.(?:toml|txt))\n", body)):
             yield Step(name[1], body)
         elif kind == "console":
             for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.M):

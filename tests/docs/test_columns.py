@@ -20,6 +20,7 @@ from hexconv.spec import Plan
 from reports.columns import TABLES, columns_page
 from tests.deep import one_in
 from tests.docs.console import inside
+from tests.search.test_calibration import LINES
 
 ROOT = Path(__file__).parents[2]
 NAMES_OF_VALUES = ("plan", "plans", "stalls", "fixed", "turned", "statuses", "view", "address")
@@ -36,6 +37,7 @@ COMMAND_LINES = {
     "best": ("best case.toml --vtcm 1MiB", "best case.toml --vtcm 4KiB"),
     "build CASE": ("build case.toml -o lib",),
     "build MODEL": ("build residual.onnx -o net",),
+    "calibrate": ("calibrate lines.txt",),
     "doctor": ("doctor",),
     "example": ("example",),
     "import": ("import residual.onnx -o chains",),
@@ -77,6 +79,7 @@ def test_the_page_shows_every_table_and_every_command() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("json")
     (place / "case.toml").write_text(CASE)
+    (place / "lines.txt").write_text(LINES)
     with inside(place), contextlib.redirect_stdout(io.StringIO()):
         exit_code(["example"])
     return place

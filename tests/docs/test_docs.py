@@ -29,7 +29,7 @@ MADE = {f"reference/{name}.md" for name in ("cli", "fields", "columns", "archite
 }
 """Pages that the site has besides the files."""
 PAGES = sorted(DOCS.rglob("*.md"))
-ON_THE_SIMULATOR = re.compile(r"--target hexagon|^make .* run$")
+ON_THE_SIMULATOR = re.compile(r"--target hexagon|^make .* (run|check)$")
 """Pages with such commands need qemu-hexagon."""
 
 

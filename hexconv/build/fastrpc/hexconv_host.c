@@ -13,20 +13,25 @@ enum { STACK_BYTES = 256 * 1024, MOST_RUNS = 1000000, MOST_PATH = 4096, MOST_POR
 enum { RIGHT = 0, WRONG = 1, FAILED = 2, NOT_AS_PLANNED = 3 };
 
 struct options {
-    int runs;
+    int runs, lines; /* lines: print what `hexconv calibrate` reads, too */
     const char *domain, *files;
 };
 
 /* What the user asks for on the command line; a wrong word ends the program. */
 static struct options options_of(int argc, char **argv) {
-    struct options options = {3, "cdsp", "."};
+    struct options options = {3, 0, "cdsp", "."};
     for (int i = 1; i < argc; i += 2) {
+        if (strcmp(argv[i], "--lines") == 0) {
+            options.lines = 1;
+            i--;
+            continue;
+        }
         const char *const value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--runs") == 0 && atoi(value) > 0 && atoi(value) <= MOST_RUNS) options.runs = atoi(value);
         else if (strcmp(argv[i], "--domain") == 0 && value[0] != '\0' && strlen(value) < 16) options.domain = value;
         else if (strcmp(argv[i], "--files") == 0 && value[0] != '\0') options.files = value;
         else {
-            fprintf(stderr, "%s [--runs 1..%d] [--domain cdsp] [--files FOLDER], not %s %s\n", argv[0], MOST_RUNS, argv[i], value);
+            fprintf(stderr, "%s [--lines] [--runs 1..%d] [--domain cdsp] [--files FOLDER], not %s %s\n", argv[0], MOST_RUNS, argv[i], value);
             exit(FAILED);
         }
     }
@@ -144,6 +149,9 @@ static int run_program(const struct hexconv_interface *interface, remote_handle6
         if (failed != 0) return complain(program->name, failed);
         if (!elsewhere) elsewhere = say(&told);
         print_times(program, run, &told, after - before);
+        if (options.lines)
+            printf("hexconv-run plan=%s arch=%llu vtcm=%d cycles=%llu us=%llu\n", program->name, (unsigned long long)told.architecture,
+                   told.vtcm == HEXCONV_VTCM_HELD, (unsigned long long)told.cycles, (unsigned long long)told.microseconds);
         status = check(program, buffers, options.files);
     }
     return status == RIGHT && elsewhere ? NOT_AS_PLANNED : status;
@@ -163,6 +171,18 @@ static int with_buffers(const struct hexconv_interface *interface, remote_handle
     for (int i = 0; i < program->port_count && i < MOST_PORTS; i++)
         if (buffers[i] != NULL) rpcmem_free(buffers[i]);
     return status;
+}
+
+/* A line for copies of one row, and one for copies of 256. */
+static int time_copies(const struct hexconv_interface *interface, remote_handle64 handle) {
+    for (int rows = 1; rows <= 256; rows *= 256) {
+        struct hexconv_told told;
+        const int row_bytes = 65536 / rows, error = interface->copies(handle, rows, row_bytes, (unsigned char *)&told, (int)sizeof told);
+        if (error != 0) return complain("copies", error);
+        printf("hexconv-copy rows=%d bytes=%d arch=%llu cycles=%llu us=%llu\n", rows, rows * row_bytes * HEXCONV_COPIES,
+               (unsigned long long)told.architecture, (unsigned long long)told.cycles, (unsigned long long)told.microseconds);
+    }
+    return RIGHT;
 }
 
 /* Ask for an unsigned process and for enough stack, which has to be done before the first handle is opened; then open one. */
@@ -197,6 +217,7 @@ int hexconv_host(int argc, char **argv, const struct hexconv_interface *interfac
         const int ended = with_buffers(interface, handle, i, options);
         if (ended != RIGHT) status = ended;
     }
+    if (options.lines && status != FAILED && time_copies(interface, handle) == FAILED) status = FAILED;
     interface->close(handle);
     rpcmem_deinit();
     return status;

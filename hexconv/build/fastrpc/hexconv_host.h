@@ -27,6 +27,7 @@ struct hexconv_interface {
     int (*close)(remote_handle64 handle);
     int (*about)(remote_handle64 handle, unsigned char *told, int told_bytes);
     int (*load)(remote_handle64 handle, int program, const unsigned char *weights, int bytes);
+    int (*copies)(remote_handle64 handle, int rows, int row_bytes, unsigned char *told, int told_bytes);
     int (*run)(remote_handle64 handle, int program, unsigned char *const *buffers, unsigned char *told, int told_bytes);
     const struct hexconv_remote_program *programs;
     int program_count;

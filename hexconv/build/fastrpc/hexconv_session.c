@@ -128,6 +128,46 @@ int hexconv_session_run(struct hexconv_session *session, const struct hexconv_pr
     return told(error);
 }
 
+/* Rows lie four times their bytes apart, so that a copy of several has to be one of two dimensions. */
+static void copy_rows(const struct hexconv_platform *platform, void *target, const void *source, int rows, int row_bytes) {
+    struct hexconv_copy copy = {.target = target, .source = source, .bytes = (size_t)row_bytes, .rows = rows, .target_step = row_bytes,
+                                .source_step = 4 * row_bytes};
+    for (copy.group = 1; copy.group <= HEXCONV_COPIES; copy.group++) {
+        if (platform->copy_start != NULL) {
+            platform->copy_start(platform->user, &copy);
+            continue;
+        }
+        for (int row = 0; row < rows; row++)
+            memcpy((char *)target + row * copy.target_step, (const char *)source + row * copy.source_step, copy.bytes);
+    }
+    if (platform->copy_wait != NULL) platform->copy_wait(platform->user, 0, 0, HEXCONV_COPIES);
+}
+
+int hexconv_session_copies(struct hexconv_session *session, int rows, int row_bytes, struct hexconv_told *given) {
+    if (rows <= 0 || row_bytes <= 0 || rows > HEXCONV_LARGEST_COPY / row_bytes) return told(HEXCONV_WRONG_SIZE);
+    const size_t bytes = (size_t)rows * (size_t)row_bytes;
+    unload(session);
+    session->qurt = hexconv_qurt_open(bytes, 0, &session->platform);
+    void *const source = memalign(HEXCONV_ALIGNMENT_BYTES, 4 * bytes);
+    void *const target = session->qurt != NULL ? session->platform.vtcm(session->platform.user, bytes) : NULL;
+    int error = source == NULL || session->qurt == NULL ? HEXCONV_NO_HEAP : target == NULL ? HEXCONV_NO_VTCM : HEXCONV_OK;
+    if (error == HEXCONV_OK) error = hexconv_qurt_begin(session->qurt);
+    if (error == HEXCONV_OK) {
+        memset(source, 1, 4 * bytes);
+        copy_rows(&session->platform, target, source, rows, row_bytes); /* once for the caches */
+        const uint64_t cycles = HAP_perf_get_pcycles(), microseconds = HAP_perf_get_time_us();
+        copy_rows(&session->platform, target, source, rows, row_bytes);
+        const uint64_t after_cycles = HAP_perf_get_pcycles(), after_microseconds = HAP_perf_get_time_us();
+        hexconv_qurt_end(session->qurt);
+        hexconv_session_tell(session, given);
+        given->cycles = after_cycles - cycles;
+        given->microseconds = after_microseconds - microseconds;
+    }
+    free(source);
+    unload(session);
+    return told(error);
+}
+
 void hexconv_session_tell(const struct hexconv_session *session, struct hexconv_told *told) {
     memset(told, 0, sizeof *told);
     told->power_refused = session->power_refused;

@@ -13,6 +13,8 @@ struct hexconv_told {
     uint64_t architecture;              /* what the DSP's side was compiled for: 68 for v68 */
 };
 
+enum { HEXCONV_COPIES = 64, HEXCONV_LARGEST_COPY = 1 << 17 }; /* of a call of `copies`: how many, and the most bytes of one */
+
 /* Requests for power, in the order in which they are made. */
 enum hexconv_power {
     HEXCONV_POWER_CLASS = 1,  /* HAP_power_set_apptype */

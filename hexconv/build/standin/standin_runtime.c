@@ -313,7 +313,7 @@ static int invoked(const struct standin_head *head, struct standin_answer *answe
         failed = arguments[i].buf.pv == NULL || (i < in && standin_read(0, arguments[i].buf.pv, sizes[i]) != 0);
     }
     if (failed) return -1;
-    if (set_to("STANDIN_EXIT", 0) && REMOTE_SCALARS_METHOD(head->scalars) == 4) _exit(71);
+    if (set_to("STANDIN_EXIT", 0) && REMOTE_SCALARS_METHOD(head->scalars) == 5) _exit(71);
     answer->error = NAMED(INTERFACE, _skel_handle_invoke)(head->handle, head->scalars, arguments);
     failed = standin_write(1, answer, sizeof *answer);
     for (int i = 0; i < all; i++) {

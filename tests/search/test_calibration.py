@@ -1,0 +1,161 @@
+"""Machines that are fitted to lines of a device: what lines were made of is found, and plans follow it."""
+
+import math
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hexconv.cli.app import exit_code
+from hexconv.errors import InputError
+from hexconv.search.best_plan import best_plan
+from hexconv.search.calibration import CHAIN, FITTED, PLANS, THREADS, _Counted, calibrate, first_run, read_lines
+from hexconv.search.machine import Stalls, read_machine
+from hexconv.search.question import Question
+from tests.draws import LOWERED
+
+ARCH = "v73"
+
+
+def made_up(stalls: Stalls, bytes_per_cycle: float, longer: float = 1.0, megahertz: float = 1200.0) -> str:
+    """The lines of a device on which packets of each kind take so many cycles, and on threads so many times as many."""
+    lines = []
+    for name in PLANS:
+        plan = _Counted.of(name, ARCH)
+        computed = sum(each * times for each, times in zip(astuple(stalls), astuple(plan.packets), strict=True))
+        cycles = computed * (longer if name in THREADS else 1) + plan.bytes / bytes_per_cycle
+        lines.append((f"plan={name} arch=73 vtcm={int(PLANS[name].storage == 'vtcm')}", cycles, "run"))
+    for rows, speed in ((1, bytes_per_cycle), (256, 0.9 * bytes_per_cycle)):
+        lines.append((f"rows={rows} bytes=4194304 arch=73", 4194304 / speed, "copy"))
+    return "".join(
+        f"hexconv-{kind} {words} cycles={round(cycles)} us={round(cycles / megahertz)}\n"
+        for words, cycles, kind in lines
+    )
+
+
+LINES = made_up(Stalls(1.1, 3.0, 1.7), 4.0)
+cycles = st.floats(1.0, 8.0)
+
+
+@given(st.builds(Stalls, cycles, cycles, cycles), st.floats(1.0, 64.0), st.floats(1.0, 2.0))
+@LOWERED
+def test_what_lines_were_made_of_is_found(stalls: Stalls, bytes_per_cycle: float, longer: float) -> None:
+    machine = calibrate(read_lines(made_up(stalls, bytes_per_cycle, longer), "lines"), "lines").machine
+    found = [share * machine.cycles_per_packet for share in astuple(machine.stalls)]
+    assert found == pytest.approx(astuple(stalls), rel=0.02)
+    assert machine.bytes_per_cycle == pytest.approx(bytes_per_cycle, rel=0.01)
+    assert machine.threads == pytest.approx({"2": longer, "4": longer}, rel=0.01)
+    assert machine.error < 0.01
+    assert machine.megahertz == pytest.approx(1200, rel=0.01)
+
+
+def test_the_plans_of_a_first_run_are_those_that_the_fit_can_tell_apart() -> None:
+    assert [case.name for case in first_run()] == list(PLANS)
+    assert all(plan.buffering == "single" and plan.threads == 1 for plan in FITTED.values())
+    kinds = [astuple(_Counted.of(name, ARCH).packets) for name in FITTED]
+    assert all(max(column) > 1.5 * min(column) for column in zip(*kinds, strict=True))
+
+
+def test_a_machine_leads_to_another_plan() -> None:
+    """Memory that is slow, and packets for several tiles that stall, against the published figures of v68."""
+    machine = calibrate(read_lines(LINES, "lines"), "lines").machine
+    question = Question(1 << 17, "time", target="hexagon")
+    plans = [best_plan(CHAIN, asked).best for asked in (question, replace(question, machine=machine))]
+    assert plans[0] is not None
+    assert plans[1] is not None
+    assert plans[0].plan != plans[1].plan
+    assert plans[0].plan.k_split > plans[1].plan.k_split == 1
+    beta = machine.bytes_per_packet(1)
+    assert plans[1].time_packets(beta) == best_plan(CHAIN, replace(question, machine=machine)).best.time_packets(beta)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_a_machine_is_read_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, file = tmp_path / "lines\n\"'.txt", tmp_path / "machine.toml"
+    lines.write_text(f"something else\n{LINES}")
+    assert exit_code(["calibrate", str(lines), "-o", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "1 other lines" in said
+    assert said.count(" cycles, by the machine ") == len(FITTED)
+    written = calibrate(read_lines(LINES, "lines"), lines.name).machine
+    assert vars(read_machine(file)) == vars(written)
+    case = tmp_path / "case.toml"
+    case.write_text(first_run()[0].to_toml())
+    assert exit_code(["best", str(case), "--machine", str(file)]) == 0
+    assert " cycles, " in capsys.readouterr().out
+
+
+RUN, COPY = LINES.splitlines()[0], LINES.splitlines()[-2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no line of tall, again, wide, staged"),
+        (LINES.replace("plan=wide arch=73 vtcm=1", "plan=wide arch=73 vtcm=0"), "no line of wide"),
+        (LINES.replace("rows=256", "rows=1"), "no lines of copies"),
+        (LINES.replace("arch=73", "arch=69", 1), "lines of v69 and v73"),
+        (LINES.replace("arch=73", "arch=999"), "lines of v999"),
+        (LINES.replace(RUN, RUN.replace("cycles=", "cycles=999999")), ""),
+        (LINES.replace("cycles=", "cycles=0 was="), "no line of"),
+        (LINES.replace(COPY, "hexconv-copy rows=1 bytes=9 arch=73 cycles=0 us=1"), "cycles=0"),
+        (LINES.replace(COPY, "hexconv-copy rows=1 bytes=9 arch=73 cycles=9999999999999999 us=1"), "numbers up to"),
+        (LINES.replace(COPY, "hexconv-copy rows=1 bytes=1 arch=73 cycles=1000000 us=900"), "whose copies alone take"),
+        (made_up(Stalls(1, 1, 1), 8.0, megahertz=4.0), "cycles at 4"),
+        ("\n" * 20_000, "20000 lines"),
+    ],
+    ids=range(12),
+)
+def test_lines_that_can_not_be_are_refused_in_a_line(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text(text)
+    status = exit_code(["calibrate", str(lines), "-o", str(tmp_path / "m.toml")])
+    told = capsys.readouterr().err
+    assert (status == 2 and told.count("\n") == 1 and said in told) if said else status == 0
+
+
+words = st.sampled_from(
+    [*LINES.split(), "hexconv-run", "=", "plan=../../x", "cycles=-1", "us=1e9", "arch=٣", "\x00", "9" * 40]
+)
+
+
+@given(st.lists(st.lists(words, max_size=8).map(" ".join), max_size=30).map("\n".join))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for start in ("", LINES):
+        try:
+            machine = calibrate(read_lines(start + text, "lines"), "lines").machine
+        except InputError:
+            continue
+        assert all(math.isfinite(share) for share in astuple(machine.stalls))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("bytes_per_cycle = ", "bytes_per_cycle = -", "bytes_per_cycle"),
+        ("megahertz = ", "megahertz = nan #", "megahertz"),
+        ('arch = "v73"', 'arch = "v1"', "v1"),
+        ('"single" = ', '"single" = inf #', "stalls.single"),
+        ("[told]", "[tolled]", "tolled"),
+        ('"2" = ', '"two" = ', "two"),
+        ("arch", "arch = [", "m.toml"),
+    ],
+)
+def test_a_file_that_is_no_machine_is_refused_in_a_line(
+    was: str, now: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, case = tmp_path / "m.toml", tmp_path / "case.toml"
+    case.write_text(first_run()[0].to_toml())
+    good = calibrate(read_lines(LINES, "lines"), "lines").machine.to_toml()
+    file.write_text(good.replace(was, now, 1))
+    assert was in good
+    assert exit_code(["best", str(case), "--machine", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert said in told
+    file.write_text(good)
+    for option in (["--objective", "traffic"], ["--kernel", "hmx"]):
+        assert exit_code(["best", str(case), "--machine", str(file), *option]) == 2
