@@ -281,9 +281,9 @@ class Machine:
         cycles_per_packet: the cycles of a packet, on average over the plans of a first run.
         stalls: how long each kind of packets takes.
         error: the plans of a first run differ by no more than this share.
-        threads: how many times longer a packet takes on so many threads.
-        told: figures that no plan uses: the bytes that copies of many rows move in a cycle, and how many times longer
-            a plan takes whose caches lie outside of VTCM.
+        threads: how many times longer a packet takes on several threads; the keys are numbers of threads.
+        told: figures that no plan uses, by their keys: the bytes that copies of many rows move in a cycle, and how many
+            times longer a plan takes whose caches lie outside of VTCM.
     """
 
     source: str
