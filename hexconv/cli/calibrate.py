@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from hexconv.cli.options import check_file, check_folder
 from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError
+
+if TYPE_CHECKING:
+    from hexconv.search.calibration import Fit
 
 
 def calibrate(
@@ -71,20 +75,38 @@ def _write_programs(folder: Path, isa: str | None, json: bool) -> int:
 def _calibrate(path: Path, output: Path, json: bool) -> int:
     with starting():
         from hexconv.cli.answers import print_json
-        from hexconv.report.calibration_table import calibration_lines, calibration_row
         from hexconv.search.calibration import calibrate as fitted
         from hexconv.search.calibration import read_lines
         from hexconv.spec.case import read_text
         from hexconv.written import write_file
 
     check_file("--output", output, ".toml")
-    read = read_lines(read_text(path), str(path))
-    fit = fitted(read, path.name)
+    fit = fitted(read_lines(read_text(path), str(path)), path.name)
     write_file(output, fit.machine.to_toml().encode())
     if json:
-        print_json(calibration_row(fit, read, str(output)))
+        print_json({**vars(fit), "file": str(output)})
     else:
-        for line in calibration_lines(fit, read):
+        for line in _lines(fit):
             print(line)
         print(f"wrote {output}: hexconv best CASE --machine {output}")
     return 0
+
+
+def _lines(fit: Fit) -> Iterator[str]:
+    """Yield the lines that describe a machine, and how far it is from those that it was fitted to."""
+    machine = fit.machine
+    yield (
+        f"{machine.arch} at {machine.megahertz:g} MHz: {machine.cycles_per_packet:g} cycles a packet on average, "
+        f"copies of {machine.bytes_per_cycle:g} bytes a cycle, {machine.bytes_per_packet(1):g} in the time of a packet"
+    )
+    shares = ", ".join(f"{kind} {share:g}" for kind, share in vars(machine.stalls).items())
+    yield f"packets by kind, as shares of the average: {shares}"
+    for threads, longer in machine.threads.items():
+        yield f"on {threads} threads a packet takes {longer:g} times as long"
+    for name, value in machine.told.items():
+        yield f"{name.replace('_', ' ')}: {value:g}, which no plan uses"
+    for plan in fit.plans:
+        apart = 100 * (plan.fitted_cycles / plan.cycles - 1)
+        yield f"  {plan.plan}: {plan.cycles:.0f} cycles, by the machine {plan.fitted_cycles:.0f} ({apart:+.1f} %)"
+    if fit.unused_lines:
+        yield f"{fit.unused_lines} other lines, or of plans whose caches did not lie where they should"

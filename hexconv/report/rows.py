@@ -19,6 +19,7 @@ from hexconv.network.texts import BuiltNetwork
 from hexconv.report.described import attributes, markdown
 from hexconv.run.check import Check
 from hexconv.run.machine_parts import Part
+from hexconv.search.calibration import Fit
 from hexconv.search.cuts import Joint, Margin
 from hexconv.search.found import Proof
 from hexconv.search.grid import Figures
@@ -349,36 +350,6 @@ class FileRow(TypedDict):
     file: str
 
 
-class FittedRow(TypedDict):
-    """One plan of a first run.
-
-    Attributes:
-        plan: the name of the plan.
-        cycles: the cycles that the device counted.
-        fitted_cycles: what the machine says of it.
-    """
-
-    plan: str
-    cycles: float
-    fitted_cycles: float
-
-
-class CalibrationRow(TypedDict):
-    """A machine that was fitted to lines of a device.
-
-    Attributes:
-        file: the machine's file.
-        machine: the machine.
-        plans: the plans that it was fitted to.
-        unused_lines: how many lines were something else, or of plans whose caches did not lie where they should.
-    """
-
-    file: str
-    machine: Machine
-    plans: list[FittedRow]
-    unused_lines: int
-
-
 class ImportRow(TypedDict):
     """What an import adds to its manifest.
 
@@ -511,7 +482,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "build CASE": (Built,),
     "build MODEL": (BuiltNetwork,),
     "cache": (CacheRow, WorkUsage),
-    "calibrate": (CalibrationRow,),
+    "calibrate": (Fit, FileRow),
     "doctor": (Part,),
     "example": (FileRow,),
     "import": (Manifest, ImportRow),

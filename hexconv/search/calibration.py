@@ -171,16 +171,33 @@ def _clock(name: str, clocks: Iterable[float]) -> float:
 
 
 @dataclass(frozen=True)
+class FittedPlan:
+    """One plan of a first run.
+
+    Attributes:
+        plan: the name of the plan.
+        cycles: the cycles that the device counted.
+        fitted_cycles: what the machine says of it.
+    """
+
+    plan: str
+    cycles: float
+    fitted_cycles: float
+
+
+@dataclass(frozen=True)
 class Fit:
     """A machine, and how far it is from the lines that it was fitted to.
 
     Attributes:
-        machine: what `best --machine` takes.
-        cycles: of each fitted plan, the cycles of the line and those of the machine, by name.
+        machine: the machine, as `best --machine` takes it.
+        plans: the plans that it was fitted to.
+        unused_lines: how many lines were something else, or of plans whose caches did not lie where they should.
     """
 
     machine: Machine
-    cycles: Mapping[str, tuple[float, float]]
+    plans: tuple[FittedPlan, ...]
+    unused_lines: int
 
 
 def calibrate(lines: Lines, source: str) -> Fit:
@@ -217,7 +234,8 @@ def calibrate(lines: Lines, source: str) -> Fit:
         threads=dict(_contentions(lines, counted, fitted)),
         told=dict(_told(lines)),
     )
-    return Fit(machine, {name: (lines.runs[name], float(each)) for name, each in zip(FITTED, predicted, strict=True)})
+    plans = (FittedPlan(name, lines.runs[name], float(each)) for name, each in zip(FITTED, predicted, strict=True))
+    return Fit(machine, tuple(plans), lines.unused)
 
 
 def _not_negative(matrix: Integers, wanted: Integers) -> Integers:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers
-from hexconv.errors import Unsupported
+from hexconv.errors import InputError, Unsupported
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import Machine, Rates, memory_of, rates
@@ -137,7 +137,7 @@ class Question:
         """
         plan = settled(chain, self._anywhere, self.target)
         if self.machine and plan.kernel == "hmx":
-            allowed = "hvx | plain: a first run has no plan of the matrix engine, so that the machine says nothing of it"
+            allowed = "hvx | plain: a first run has no plan of the matrix engine, and no machine tells its times"
             raise InputError("plan.kernel", "hmx", allowed)
         storage: Storage = self.plan.storage if self.plan.storage in MIXED else "vtcm"
         return replace(self, plan=replace(plan, storage=storage))

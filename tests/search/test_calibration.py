@@ -14,6 +14,7 @@ from hexconv.search.best_plan import best_plan
 from hexconv.search.calibration import CHAIN, FITTED, PLANS, THREADS, _Counted, calibrate, first_run, read_lines
 from hexconv.search.machine import Stalls, read_machine
 from hexconv.search.question import Question
+from hexconv.spec import Plan
 from tests.draws import LOWERED
 
 ARCH = "v73"
@@ -157,5 +158,12 @@ def test_a_file_that_is_no_machine_is_refused_in_a_line(
     assert told.count("\n") == 1
     assert said in told
     file.write_text(good)
-    for option in (["--objective", "traffic"], ["--kernel", "hmx"]):
-        assert exit_code(["best", str(case), "--machine", str(file), *option]) == 2
+    assert exit_code(["best", str(case), "--machine", str(file), "--objective", "traffic"]) == 2
+
+
+def test_a_machine_says_nothing_of_the_matrix_engine() -> None:
+    chain = replace(CHAIN, conv=tuple(replace(conv, filter_zero_point=128) for conv in CHAIN.conv))
+    question = Question(1 << 20, "time", Plan(kernel="hmx", arch="v73"), "hexagon")
+    assert question.settled(chain).plan.kernel == "hmx"
+    with pytest.raises(InputError, match="a first run has no plan of the matrix engine"):
+        replace(question, machine=calibrate(read_lines(LINES, "lines"), "lines").machine).settled(chain)
