@@ -67,6 +67,56 @@ class EnginePackets:
         return self.taps * TAP_MACS
 
 
+MOST_DILATED = 2
+"""The largest dilation whose taps a packet takes together, on either side."""
+
+
+@dataclass(frozen=True)
+class TapPacket:
+    """A packet that multiplies a crouton by some taps of a kernel.
+
+    Attributes:
+        name: the function of the packet (`hexconv.kernel.engine_words`).
+        row, column: its last tap, counted in rows and columns of the crouton.
+        first: how many taps lie in front of its own in the filter.
+        taps: its taps.
+    """
+
+    name: str
+    row: int
+    column: int
+    first: int
+    taps: int
+
+
+def tap_packets(conv: Conv2d) -> tuple[TapPacket, ...]:
+    """Return the packets that multiply a crouton by all taps, one where dilations are 1 or 2.
+
+    >>> from hexconv.spec import Conv2d
+    >>> [each.name for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(2, 1)))]
+    ['multiply_dilate_all']
+    >>> [(each.row, each.first) for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(3, 2)))]
+    [(0, 0), (3, 3), (6, 6)]
+    """
+    (rows, columns), (down, right) = (
+        conv.kernel,
+        [d if k > 1 else 1 for k, d in zip(conv.kernel, conv.dilation, strict=True)],
+    )
+    last_row, last_column = (reach - 1 for reach in conv.reach)
+    by_row, by_column = ("all" if apart == 1 else "dilate" for apart in (down, right))
+    if right > MOST_DILATED:
+        return tuple(
+            TapPacket("multiply_single_single", row * down, column * right, row * columns + column, 1)
+            for row in range(rows)
+            for column in range(columns)
+        )
+    if down > MOST_DILATED:
+        name = f"multiply_single_{by_column}"
+        return tuple(TapPacket(name, row * down, last_column, row * columns, columns) for row in range(rows))
+    name = "multiply" if (down, right) == (1, 1) else f"multiply_{by_row}_{by_column}"
+    return (TapPacket(name, last_row, last_column, 0, rows * columns),)
+
+
 def row_packets(conv: Conv2d, channel_blocks: int, source_tiles: int, target_tiles: int) -> EnginePackets:
     """Count the packets of a row of tiles of one block of output channels.
 
@@ -79,9 +129,9 @@ def row_packets(conv: Conv2d, channel_blocks: int, source_tiles: int, target_til
     rows, columns = conv.kernel
     croutons = min(source_tiles, target_tiles + 1) if columns > 1 else target_tiles
     halves = target_tiles + (croutons - 1 if columns > 1 else 0)
-    multiplies, stores = croutons * channel_blocks, halves * (1 if is_converted(conv) else len(EXPONENTS))
+    read, stores = croutons * channel_blocks, halves * (1 if is_converted(conv) else len(EXPONENTS))
     loads = 1 if is_converted(conv) else stores
-    return EnginePackets(multiplies, multiplies * rows * columns, stores, loads, 1)
+    return EnginePackets(read * len(tap_packets(conv)), read * rows * columns, stores, loads, 1)
 
 
 def is_converted(conv: Conv2d) -> bool:

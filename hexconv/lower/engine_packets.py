@@ -16,6 +16,7 @@ With `requantize.engine = "fast"` a store writes results themselves, by one bias
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import tvm_ffi
@@ -36,6 +37,7 @@ from hexconv.kernel.engine import (
     is_converted,
     table_word,
     tables_words,
+    tap_packets,
 )
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
@@ -136,18 +138,19 @@ class EngineConv:
 
     def emit_sums(self, at: EngineSums) -> tirx.Stmt:
         """Emit the packets of a tile of sums."""
-        block, last_row, last_column = Block(), self.conv.spec.kernel[0] - 1, self.conv.spec.kernel[1] - 1
-        taps = (last_row + 1) * (last_column + 1)
+        block, (last_row, last_column) = Block(), (reach - 1 for reach in self.conv.spec.reach)
+        taps = prod(self.conv.spec.kernel)
         source, weights = at.source.indices[0], at.weights.indices[0]
         below = at.below.indices[0] - source if last_row else ZERO
-        tap = int32(last_column << COLUMN_BIT | last_row << ROW_BIT)
 
         def multiply(to: Block, tile: Number) -> None:
             def one(inner: Block, channels: tirx.Expr) -> None:
                 crouton = source + (tile * at.channel_blocks + channels) * CROUTON_BYTES
-                first = weights + channels * (taps * TAP_BYTES)
-                operands = _pointer(at.source, crouton), tap, below, _pointer(at.weights, first)
-                _call(inner, "multiply", *operands, int32(taps * TAP_BYTES - 1))
+                for each in tap_packets(self.conv.spec):
+                    tap = int32(each.column << COLUMN_BIT | each.row << ROW_BIT)
+                    first = weights + channels * (taps * TAP_BYTES) + each.first * TAP_BYTES
+                    operands = _pointer(at.source, crouton), tap, below, _pointer(at.weights, first)
+                    _call(inner, each.name, *operands, int32(each.taps * TAP_BYTES - 1))
 
             to.loop("rc_outer", at.channel_blocks, one)
 

@@ -178,9 +178,10 @@ def _engine_refusal(chain: Chain, index: int) -> str:
             (filters, zero) not in (("int8", 0), ("uint8", 128))
         ),
         f"convs of stride 1; that of {name} is {conv.stride}": conv.stride != (1, 1),
-        f"convs without dilation; that of {name} is {conv.dilation}": conv.dilation != (1, 1),
         f"convs of one group; {name} has {conv.groups}": conv.groups != 1,
-        f"kernels of 8 by 8 at most; that of {name} has {rows} by {columns}": max(rows, columns) > MOST_ENGINE_TAPS,
+        f"kernels that reach 8 by 8 at most; that of {name} reaches {conv.reach[0]} by {conv.reach[1]}": (
+            max(conv.reach) > MOST_ENGINE_TAPS
+        ),
         f"convs that are requantised; {name} is not": conv.requantize is None,
         f"convs whose results no table replaces; {name} has one": conv.activation != "none",
         f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,

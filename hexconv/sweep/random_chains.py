@@ -130,9 +130,20 @@ def for_engine(draw: Draw, chain: Chain) -> Chain:
         engine: Engine = "fast" if draw.is_one_in(2) else "exact"
         low = replace(how, shift=shift, saturates_at=None, engine=engine)
         kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
+        apart = [d if (k - 1) * d < MOST_ENGINE_TAPS else 1 for k, d in zip(kernel, conv.dilation, strict=True)]
         zero = 128 if filter_dtype == "uint8" else 0
-        plain = {"stride": (1, 1), "dilation": (1, 1), "groups": 1, "activation": "none", "table_zero_point": 0}
-        convs.append(replace(conv, **plain, kernel=kernel, filter_zero_point=zero, requantize=low, sum_limit=None))
+        plain = {"stride": (1, 1), "groups": 1, "activation": "none", "table_zero_point": 0}
+        convs.append(
+            replace(
+                conv,
+                **plain,
+                kernel=kernel,
+                dilation=(apart[0], apart[1]),
+                filter_zero_point=zero,
+                requantize=low,
+                sum_limit=None,
+            )
+        )
     return replace(chain, filter_dtype=filter_dtype, conv=tuple(convs))
 
 

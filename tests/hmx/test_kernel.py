@@ -65,6 +65,14 @@ def test_two_convs_of_ragged_sizes_are_exact(plan: Plan) -> None:
 
 
 @pytest.mark.simulator
+@pytest.mark.parametrize("dilation", [(2, 1), (2, 2), pytest.param((3, 2), marks=pytest.mark.deep), (1, 3)])
+def test_dilated_taps_are_exact(dilation: tuple[int, int]) -> None:
+    """One packet for all taps, for a row, or for each tap."""
+    conv = replace(CONV, kernel=(3, 3), dilation=dilation)
+    check(Case("dilated", replace(CHAIN, input=(1, 19, 18, 40), conv=(conv,)), PLANS["rings, overlapped"]))
+
+
+@pytest.mark.simulator
 def test_its_converts_are_those_of_the_formula() -> None:
     """A relu, which a convert has, and a clamp per channel, which it hasn't; `check` wants numpy's formula exactly."""
     check(Case("converted", CONVERTED, PLANS["rings, overlapped"]))

@@ -18,8 +18,15 @@ struct engine {
 /* mxclracc */
 int32_t hexconv_hmx_clear(void);
 
-/* { activation.ub(tile | tap, below | range):cm; weight.b(weights, last) } */
-#define HEXCONV_HMX_MULTIPLIES(each) each(multiply, HMX_ROWS, HMX_COLUMNS)
+/* { activation.ub(tile | tap, below | range)[:dilate|:single]:cm; weight.b(weights, last)[:dilate|:single] } */
+#define HEXCONV_HMX_MULTIPLIES(each)                                    \
+    each(multiply, HMX_ROWS, HMX_COLUMNS)                               \
+    each(multiply_all_dilate, HMX_ROWS, HMX_COLUMNS_DILATE)             \
+    each(multiply_dilate_all, HMX_ROWS_DILATE, HMX_COLUMNS)             \
+    each(multiply_dilate_dilate, HMX_ROWS_DILATE, HMX_COLUMNS_DILATE)   \
+    each(multiply_single_all, HMX_ROWS_SINGLE, HMX_COLUMNS)             \
+    each(multiply_single_dilate, HMX_ROWS_SINGLE, HMX_COLUMNS_DILATE)   \
+    each(multiply_single_single, HMX_ROWS_SINGLE, HMX_COLUMNS_SINGLE)
 #define HEXCONV_HMX_DECLARED(name, rows, columns) \
     int32_t hexconv_hmx_##name(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last);
 HEXCONV_HMX_MULTIPLIES(HEXCONV_HMX_DECLARED)
