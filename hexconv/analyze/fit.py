@@ -10,15 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from hexconv.analyze.block_grid import crosses_lines
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.planned import Planned
-from hexconv.kernel.engine import vtcm_taken
+from hexconv.kernel.engine import LINE_BYTES, vtcm_taken
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Case, Chain, Plan, tensor_extents
 from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts
 from hexconv.spec.strips import why_no_strips
 
 NO_LEVER = "no smaller split, no lower stripe, no narrower strip and no architecture"
+IN_ONE_LINE = (
+    'lower stripes, halo = "roll", fewer channels a tile or filters = "per_tile" make caches that fit into one'
+)
 MOST_TRIED = 64
 """Splits up to this are looked at one by one."""
 ROWS_OF_BLOCKS = (4, 2, 1)
@@ -63,6 +67,7 @@ class Fit:
         capacity_bytes: the bytes of VTCM that the architecture has.
         terms: the allocations that the demand is the sum of, largest first.
         levers: changes of the plan that make it fit; empty if it fits, or if no such change helps.
+        crosses_lines: whether operands of the matrix engine would lie on both sides of a line, where a device faults.
     """
 
     arch: str
@@ -70,11 +75,12 @@ class Fit:
     capacity_bytes: int
     terms: tuple[Term, ...]
     levers: tuple[Lever, ...]
+    crosses_lines: bool = False
 
     @property
     def fits(self) -> bool:
-        """Whether the caches fit."""
-        return self.gap_bytes <= 0
+        """Whether the caches fit, and lie where their kernel can read them."""
+        return self.gap_bytes <= 0 and not self.crosses_lines
 
     @property
     def gap_bytes(self) -> int:
@@ -86,7 +92,9 @@ class Fit:
         verdict = f"{self.gap_bytes} too many" if self.gap_bytes > 0 else f"{-self.gap_bytes} to spare"
         terms = ", ".join(f"{'/'.join(term.holds)} {term.vtcm_bytes}" for term in self.terms)
         levers = " or ".join(map(str, self.levers)) or NO_LEVER
-        advice = "" if self.fits else f"; {levers} brings it under"
+        advice = f"; {levers} brings it under" if self.gap_bytes > 0 else ""
+        if self.crosses_lines:
+            advice += f"; operands of the matrix engine lie on both sides of a line of {LINE_BYTES}: {IN_ONE_LINE}"
         return f"{self.demand_bytes} of {self.arch}'s {self.capacity_bytes} bytes of VTCM, {verdict} ({terms}){advice}"
 
 
@@ -100,7 +108,8 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
     terms = vtcm_terms(planned)
     demand = vtcm_demand(planned)
     levers = tuple(_levers(planned, demand, capacity)) if demand > capacity else ()
-    return Fit(plan.arch, demand, capacity, terms, levers)
+    crosses = plan.kernel == "hmx" and bool(crosses_lines(planned.blocks).any())
+    return Fit(plan.arch, demand, capacity, terms, levers, crosses)
 
 
 def vtcm_demand(planned: Planned) -> int:
