@@ -37,6 +37,7 @@ from hexconv.run.simulator.made_files import cached, content_key, provenance
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
 from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
 from hexconv.spec import Case, Target
+from hexconv.spec.kernel_choice import kernel_words
 from hexconv.whitelist import Code
 from hexconv.written import scratch
 
@@ -195,6 +196,7 @@ def description(case: Case) -> Description:
         "",
         f"Traffic: {traffic} bytes, of which {sum(needed.traffic_bytes.values())} are needed.",
         f"Multiply-accumulates: {macs}, of which {sum(needed.macs.values())} are needed.",
+        f"Kernels: {kernel_words(case.kernels)}.",
     ]
     convs = "1 conv" if len(chain.conv) == 1 else f"{len(chain.conv)} convs"
     summary = Code.comment(f"{convs} of {chain.dtypes}, {shapes}")

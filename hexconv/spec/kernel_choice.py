@@ -126,7 +126,7 @@ def _disobeys(plan: Plan, kernel: Kernel) -> str:
 
 def _why(asked: Kernel | None, kernel: Kernel, passed_over: list[str], target: Target | None) -> str:
     if kernel == asked:
-        return "as asked"
+        return f"as asked{KERNELS[kernel].caveat}"
     return "; ".join(passed_over) or f"the fastest that serves it on {target or 'hexagon'}"
 
 

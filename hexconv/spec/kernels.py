@@ -26,6 +26,7 @@ class KernelRules:
         unstated: the knobs that it has where a plan states none.
         most_plans: the most plans that a search looks at, a minute's worth. Networks have fewer than 10^5.
         is_offered: whether a conv may get it where no plan names it.
+        caveat: what every command says of it beside why a conv got it.
     """
 
     name: Kernel
@@ -37,6 +38,7 @@ class KernelRules:
     unobeyed: Mapping[str, str] = field(default_factory=dict)
     most_plans: int = 1 << 17
     is_offered: bool = True
+    caveat: str = ""
 
 
 IN_A_NEST = ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes")
@@ -210,7 +212,8 @@ HMX = KernelRules(
     },
     refusals=_engine_refusals,
     unstated=_engine_unstated,
-    is_offered=False,  # nothing of it ran on hardware
+    is_offered=False,
+    caveat="; a model performs its packets, nothing of it ran on hardware",
 )
 
 

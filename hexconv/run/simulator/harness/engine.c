@@ -74,7 +74,10 @@ int32_t hexconv_hmx_clear(void) {
     return leave_to_kernel();
 }
 
-static int32_t multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
+/* Inside of every function, so that none has more packets in front of the model than a device has in front of its packet. */
+#define INSIDE static inline __attribute__((always_inline))
+
+INSIDE int32_t multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
                           enum hmx_rows by_rows, enum hmx_columns by_columns) {
     enter();
     const struct taps rows = taps_of(tap >> 8 & 7, by_rows == HMX_ROWS_DILATE, by_rows == HMX_ROWS_SINGLE);
@@ -113,7 +116,7 @@ int32_t hexconv_hmx_bias(const int32_t *table) {
     return leave_to_kernel();
 }
 
-static int32_t stored(uint8_t *tile, int32_t split, enum hmx_side side, int retains, int saturates) {
+INSIDE int32_t stored(uint8_t *tile, int32_t split, enum hmx_side side, int retains, int saturates) {
     enter();
     look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
     hmx_store_sums(&engine, (uint32_t)(uintptr_t)tile | (uint32_t)split, RANGE, HMX_CHANNEL_MINOR, side, saturates, retains, 8);
