@@ -355,8 +355,8 @@ def narrowed_tiles(axes: BlockAxes) -> Integers:
 def crosses_lines(axes: BlockAxes) -> Any:
     """Say of every plan whether an operand of the matrix engine would lie on both sides of a line of VTCM.
 
-    A cache that fits into a line lies in one. In a larger one a conv of several rows reads croutons above each other
-    from both sides, and weights of an output block cross where no whole number of them fills a line.
+    A cache that fits into a line lies in one. In a larger one of several slabs a conv of several rows reads croutons
+    above each other from both sides, and weights of an output block cross where no whole number of them fills a line.
     """
     crosses: Any = np.zeros((1, 1, 1), bool)
     for cache in axes.caches:
@@ -366,7 +366,7 @@ def crosses_lines(axes: BlockAxes) -> Any:
             rows, columns = axes.chain.conv[cache.number - 1].kernel
             crosses = crosses | (is_larger & (LINE_BYTES % (rows * columns * TAP_BYTES) > 0))
         elif cache.role in ("input", "intermediate") and axes.chain.conv[cache.number].kernel[0] > 1:
-            crosses = crosses | is_larger
+            crosses = crosses | (is_larger & (np.asarray(cache.shape[1]) > 1))
     return crosses
 
 

@@ -15,6 +15,8 @@ are there from v68 on.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+PREFIX = "hexconv_hmx_"
+"""How the functions of packets begin."""
 RANGE = 0x700 | 31
 ACTIVATIONS, WEIGHTS = 0x92004000, 0x9200E000
 STORE, CLEAR, LOAD_TABLE = 0xA6E0C000, 0xA6E0C011, 0x9200C3FE
@@ -77,7 +79,7 @@ LEAVES = {
     "store_after_sat": Leaf(STORING, (store(True, False, True),)),
     "store_after_retain_sat": Leaf(STORING, (store(True, True, True),)),
 }
-"""The functions that kernels call, by their names behind `hexconv_hmx_`."""
+"""The functions that kernels call, by their names behind `PREFIX`."""
 
 
 def packets(words: Sequence[int]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from tvm.ir import Call
 from tvm.target import Target
 
 from hexconv.errors import Unsupported
+from hexconv.kernel.engine_words import PREFIX
 from hexconv.lower import queues
 from hexconv.lower.assembly import instruction
 from hexconv.lower.buffers import is_register
@@ -214,7 +215,7 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
         if not _is_of_engine(call):
             return call
         function = f"{signature.name}_{str(call.args[0].value).removeprefix('hexconv_')}"
-        if str(call.args[0].value).startswith(PACKET):
+        if str(call.args[0].value).startswith(PREFIX):
             return tirx.call_extern("int32", function, *call.args[1:])
         return tirx.call_extern("int32", function, signature.call, *call.args[1:])
 
@@ -240,14 +241,10 @@ def _is_of_engine(call: Call) -> bool:
     return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
 
 
-PACKET = "hexconv_hmx_"
-"""How the functions of one packet of the matrix engine begin."""
-
-
 def _of_matrix_engine(body: tirx.Stmt) -> tuple[str, ...]:
     """Return the names of the matrix engine's packets that code calls."""
     called = (str(call.args[0].value) for call in all_of(body, Call) if _is_of_engine(call))
-    return tuple(sorted({name.removeprefix(PACKET) for name in called if name.startswith(PACKET)}))
+    return tuple(sorted({name.removeprefix(PREFIX) for name in called if name.startswith(PREFIX)}))
 
 
 @dataclass(frozen=True)
@@ -295,7 +292,7 @@ def _queues(body: tirx.Stmt, name: str) -> int:
 def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
     """Find the calls of the copy engine's functions."""
     calls = (call for call in all_of(body, Call) if _is_of_engine(call))
-    return [call for call in calls if not str(call.args[0].value).startswith(PACKET)]
+    return [call for call in calls if not str(call.args[0].value).startswith(PREFIX)]
 
 
 ENTRY = "tirx.is_entry_func"

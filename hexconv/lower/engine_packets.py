@@ -39,6 +39,7 @@ from hexconv.kernel.engine import (
     tables_words,
     tap_packets,
 )
+from hexconv.kernel.engine_words import PREFIX
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
 from hexconv.lower.conv_step import with_constants
@@ -267,7 +268,7 @@ def _pointer(like: TensorLoad, index: Number) -> tirx.Expr:
 
 
 def _call(block: Block, name: str, *operands: tirx.Expr) -> None:
-    block.run(tirx.call_extern("int32", f"hexconv_hmx_{name}", *operands))
+    block.run(tirx.call_extern("int32", f"{PREFIX}{name}", *operands))
 
 
 def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
