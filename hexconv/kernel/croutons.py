@@ -11,9 +11,10 @@ crouton are read from the one below it. So nothing is shifted, and nothing is co
 
 Taps two apart go together in a packet, taps further apart one by one (`hexconv.kernel.engine.tap_packets`).
 
-Requantisation is exact where a conv doesn't ask for the engine's own convert, by which a store writes results. Sums leave the engine whole: four stores that wrap write a byte of each sum, by bias tables of
-four exponents, and HVX puts the bytes together and narrows them as it narrows its own sums. What all sums of a channel
-begin with is added in the table: bias, rounding, and what the zero point of the source takes off.
+Requantisation is exact where a conv doesn't ask for the engine's own convert, by which a store writes results. Sums
+leave the engine whole: four stores that wrap write a byte of each sum, by bias tables of four exponents, and HVX puts
+the bytes together and narrows them as it narrows its own sums. What all sums of a channel begin with is added in the
+table: bias, rounding, and what the zero point of the source takes off.
 
     table:    32 low words: exponent, scale    32 high words: what is added to the sums
 
