@@ -12,12 +12,14 @@ from typing import Any
 
 from hexconv.build.built_chain import Argument, BuiltFiles, c_files
 from hexconv.build.rendering import PACKAGE, rendered
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.spec import Target
 from hexconv.whitelist import Code
 
 FOLDER = "fastrpc"
 STANDIN = "standin"
+MOST_PORTS = 254
+"""The most buffers that a call has in or out, beside the one of numbers that each has."""
 _TEMPLATES = {
     "device.idl": "{}.idl",
     "device_dsp.c": "{}_dsp.c",
@@ -128,7 +130,14 @@ def project_files(name: str, programs: Sequence[DeviceProgram], isa: str, engine
         programs: what it runs: one network, or chains, whose ports have the same names.
         isa: the instruction set of the library.
         engine: whether any of them uses the matrix engine.
+
+    Raises:
+        Unsupported: more inputs or outputs than a call takes.
     """
+    for way, several in (("inputs", True), ("outputs", False)):
+        count = sum(port.is_input is several for port in programs[0].ports)
+        if count > MOST_PORTS:
+            raise Unsupported(f"{name} has {count} {way}, and a call of FastRPC takes {MOST_PORTS}")
     words = _words(name, programs, isa, engine)
     texts = {
         place.format(words["interface"]): rendered(template, words).encode() for template, place in _TEMPLATES.items()

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,9 @@ from elftools.elf.elffile import ELFFile
 
 import hexconv
 from hexconv.build import build
+from hexconv.build.device_project import MOST_PORTS, DevicePort, DeviceProgram, project_files
 from hexconv.cli.app import exit_code
+from hexconv.errors import Unsupported
 from hexconv.run.tensors import random_tensors
 from hexconv.search.calibration import COPY_LINE, PLANS, RUN_LINE, calibrate, read_lines
 from hexconv.spec import Case, Plan
@@ -195,14 +196,15 @@ def test_qaic_takes_the_interface_and_its_files_give_the_same(chains: Path, tmp_
     assert said.count(": 0 of ") == len(CHAINS)
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="CMake is not installed")
+@pytest.mark.skipif(None in map(shutil.which, ("cmake", "cc")), reason="CMake or a C compiler is not installed")
+@DEEP
 @pytest.mark.simulator
 def test_cmake_makes_both_sides(chains: Path, tmp_path: Path) -> None:
     compiler = tmp_path / "hexagon-cc"
     compiler.write_text(f'#!/bin/sh\nexec {ZIG} -target hexagon-linux-musl -mcpu=hexagon{ISA} -static "$@"\n')
     compiler.chmod(0o700)
     for side, words in (
-        ("host", [f"-DCMAKE_C_COMPILER={shutil.which('cc') or sys.executable}"]),
+        ("host", [f"-DCMAKE_C_COMPILER={shutil.which('cc')}"]),
         ("dsp", [f"-DCMAKE_C_COMPILER={compiler}", "-DCMAKE_SYSTEM_NAME=Generic", STATIC]),
     ):
         made = tmp_path / side
@@ -260,6 +262,14 @@ def test_a_network_runs_over_the_pipe(tmp_path: Path) -> None:
         ended, said = told(tmp_path / "o", "--runs", "2", **environment)
         assert ended == status, said
         assert said.count("residual: 0 of 131072 elements of output_result differ") == 2
+
+
+def test_more_tensors_than_a_call_takes_are_refused() -> None:
+    ports = tuple(DevicePort(f"input_{number}", "", "uint8", True, 1, 1) for number in range(MOST_PORTS + 1))
+    program = DeviceProgram("wide", "network.h", "network.weights.bin", 1, 0, 1, ports)
+    assert project_files("wide", [replace(program, ports=ports[1:])], ISA, engine=False)
+    with pytest.raises(Unsupported, match="wide has 255 inputs"):
+        project_files("wide", [program], ISA, engine=False)
 
 
 def test_no_symbol_of_a_project_is_another_projects(chains: Path) -> None:

@@ -218,7 +218,8 @@ int hexconv_host(int argc, char **argv, const struct hexconv_interface *interfac
         if (ended != RIGHT) status = ended;
     }
     if (options.lines && status != FAILED && time_copies(interface, handle) == FAILED) status = FAILED;
-    interface->close(handle);
+    const int closed = interface->close(handle);
+    if (closed != 0 && status != FAILED) status = complain("close", closed);
     rpcmem_deinit();
     return status;
 }

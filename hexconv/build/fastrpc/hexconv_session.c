@@ -143,21 +143,29 @@ static void copy_rows(const struct hexconv_platform *platform, void *target, con
     if (platform->copy_wait != NULL) platform->copy_wait(platform->user, 0, 0, HEXCONV_COPIES);
 }
 
+/* Whether all rows are in their places. */
+static int is_copied(const unsigned char *target, const unsigned char *source, int rows, int row_bytes) {
+    int same = 1;
+    for (int row = 0; row < rows; row++) same &= memcmp(target + row * row_bytes, source + 4 * row * row_bytes, (size_t)row_bytes) == 0;
+    return same;
+}
+
 int hexconv_session_copies(struct hexconv_session *session, int rows, int row_bytes, struct hexconv_told *given) {
     if (rows <= 0 || row_bytes <= 0 || rows > HEXCONV_LARGEST_COPY / row_bytes) return told(HEXCONV_WRONG_SIZE);
     const size_t bytes = (size_t)rows * (size_t)row_bytes;
     unload(session);
     session->qurt = hexconv_qurt_open(bytes, 0, &session->platform);
-    void *const source = memalign(HEXCONV_ALIGNMENT_BYTES, 4 * bytes);
+    unsigned char *const source = memalign(HEXCONV_ALIGNMENT_BYTES, 4 * bytes);
     void *const target = session->qurt != NULL ? session->platform.vtcm(session->platform.user, bytes) : NULL;
     int error = source == NULL || session->qurt == NULL ? HEXCONV_NO_HEAP : target == NULL ? HEXCONV_NO_VTCM : HEXCONV_OK;
     if (error == HEXCONV_OK) error = hexconv_qurt_begin(session->qurt);
     if (error == HEXCONV_OK) {
-        memset(source, 1, 4 * bytes);
+        for (size_t i = 0; i < 4 * bytes; i++) source[i] = (unsigned char)((uint32_t)i * 2654435761u >> 24);
         copy_rows(&session->platform, target, source, rows, row_bytes); /* once for the caches */
         const uint64_t cycles = HAP_perf_get_pcycles(), microseconds = HAP_perf_get_time_us();
         copy_rows(&session->platform, target, source, rows, row_bytes);
         const uint64_t after_cycles = HAP_perf_get_pcycles(), after_microseconds = HAP_perf_get_time_us();
+        if (!is_copied(target, source, rows, row_bytes)) error = HEXCONV_COPY_FAILED;
         hexconv_qurt_end(session->qurt);
         hexconv_session_tell(session, given);
         given->cycles = after_cycles - cycles;

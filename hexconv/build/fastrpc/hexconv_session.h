@@ -24,7 +24,7 @@ int hexconv_session_load(struct hexconv_session *session, const struct hexconv_p
 int hexconv_session_run(struct hexconv_session *session, const struct hexconv_program *program, int (*run)(void *context, void *buffers),
                         void *buffers, struct hexconv_told *told);
 
-/* Copy rows from ordinary memory into VTCM, HEXCONV_COPIES times, one copy behind the other; no program is loaded then. */
+/* Copy rows from ordinary memory into VTCM, HEXCONV_COPIES times, one copy behind the other, and look whether they are right; no program is loaded then. */
 int hexconv_session_copies(struct hexconv_session *session, int rows, int row_bytes, struct hexconv_told *told);
 
 void hexconv_session_tell(const struct hexconv_session *session, struct hexconv_told *told);
