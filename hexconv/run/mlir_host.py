@@ -1,23 +1,26 @@
 """Run a chain's linalg on this machine: mlir-opt lowers it to LLVM's dialect, mlir-translate to IR, clang to code.
 
 MLIR's tools are the distribution's. What the code allocates starts as poison and lies between guards; so does the
-output.
+output. The code is called in a process of its own, which it may crash.
 """
 
+import atexit
 import ctypes
+import os
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import tvm
 
+from hexconv.apart.process import Apart, Limits, Task
 from hexconv.errors import Overran, RunFailed, ToolMissing
 from hexconv.mlir.linalg_chain import TILED, arguments_of, linalg_text
 from hexconv.run.host import Guarded
@@ -45,7 +48,8 @@ _FLAGS = ("-shared", "-fPIC", "-O3", "-fno-sanitize=all", "-Wno-override-module"
 ENTRY = "_mlir_ciface_"
 """How the name of a function begins that takes pointers to descriptors."""
 MEMORY = "mlir_memory.c"
-SECONDS = 600.0
+RESULT = "result.npy"
+SECONDS, MEMORY_BYTES = 600.0, 8 << 30
 
 
 @dataclass(frozen=True)
@@ -151,27 +155,59 @@ class MlirHost:
         """Call the function once; the module, which computes the same, is left aside.
 
         Raises:
-            RunFailed: the text is no valid MLIR, or its code wrote beside a buffer.
+            RunFailed: the text is no valid MLIR, or its code wrote beside a buffer, or crashed.
             ToolMissing: MLIR's tools, or zig, which compiles what they make, are not installed.
         """
         del module
         text = linalg_text(self.case)
         text = optimised(text, self.passes) if self.passes else text
-        code, result = ctypes.CDLL(str(library(text))), Guarded.of(*outputs[0])
-        arrays = [np.ascontiguousarray(array) for array in inputs]
+        code = library(text)
         wanted = [each.shape for each in arguments_of(self.case.chain).values()]
-        assert [each.shape for each in (*arrays, result.array)] == wanted, "tensors of the documents"
-        descriptors = [_descriptor(array) for array in (*arrays, result.array)]
-        function = getattr(code, f"{ENTRY}{self.entry}")
-        function.restype = None
-        broken = ctypes.c_int64.in_dll(code, "hexconv_broken_guards")
-        broken.value, started = 0, time.perf_counter()
-        function(*(ctypes.c_void_p(each.ctypes.data) for each in descriptors))
-        seconds = time.perf_counter() - started
-        result.check("output 0")
-        if broken.value:
-            raise RunFailed(f"the kernel wrote outside of {broken.value} of the buffers that it allocated")
-        return Measurement((result.array,), seconds)
+        assert [*(each.shape for each in inputs), outputs[0][0]] == wanted, "tensors of the documents"
+        with scratch() as folder:
+            for number, array in enumerate(inputs):
+                np.save(folder / f"{number}.npy", array)
+            task = {"code": str(code), "entry": self.entry, "folder": str(folder), "output": outputs[0]}
+            ending = _caller(os.getpid()).do(task)
+            if ending.how != "answered":
+                overran = ending.how in ("overran", "out_of_memory")
+                raise (Overran if overran else RunFailed)(f"the code that MLIR made gave no answer: {ending.reason}")
+            return Measurement((np.load(folder / RESULT),), ending.answer["seconds"])
+
+
+@lru_cache(maxsize=1)
+def _caller(_process: int) -> Apart:
+    """Return the process that calls for this one what may crash."""
+    apart = Apart("hexconv.run.mlir_host:call", Limits(SECONDS, MEMORY_BYTES))
+    atexit.register(apart.close)
+    return apart
+
+
+def call(task: Task) -> Task:
+    """Call a function on the arrays of a folder, `0.npy` and so on, and leave its result there; return its seconds.
+
+    Args:
+        task: `code`, a shared library; `entry`, a function of it; `folder`; `output`, its result's shape and dtype.
+
+    Raises:
+        RunFailed: the code wrote beside a buffer.
+    """
+    code, folder = ctypes.CDLL(task["code"]), Path(task["folder"])
+    shape, dtype = task["output"]
+    result = Guarded.of(tuple(shape), dtype)
+    arrays = [np.load(folder / f"{number}.npy") for number in range(len(list(folder.glob("*.npy"))))]
+    descriptors = [_descriptor(array) for array in (*arrays, result.array)]
+    function = getattr(code, f"{ENTRY}{task['entry']}")
+    function.restype = None
+    broken = ctypes.c_int64.in_dll(code, "hexconv_broken_guards")
+    broken.value, started = 0, time.perf_counter()
+    function(*(ctypes.c_void_p(each.ctypes.data) for each in descriptors))
+    seconds = time.perf_counter() - started
+    result.check("the output")
+    if broken.value:
+        raise RunFailed(f"it wrote outside of {broken.value} of the buffers that it allocated")
+    np.save(folder / RESULT, result.array)
+    return {"seconds": seconds}
 
 
 def _descriptor(array: Array) -> Array:

@@ -160,6 +160,23 @@ def test_the_command_writes_what_mlir_opt_takes(tmp_path: Path, capsys: pytest.C
         optimised(Path(row["file"]).read_text().replace("linalg.yield", "linalg.yeld", 1))
 
 
+@pytest.mark.mlir
+def test_code_that_crashes_is_a_run_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case.load("schedules/quantised-3x3.toml", "llvm")
+    head, _, rest = linalg_text(case).partition("  %0 = ")
+    output, end = arguments_of(case.chain)["output"], rest[rest.index("}\n\nfunc") :]
+    beside = ", ".join(["%far"] * len(output.shape))
+    body = [
+        "%far = arith.constant 1000000000 : index",
+        "%zero = arith.constant 0 : i8",
+        f"%made = tensor.insert %zero into %output[{beside}] : {output.type}",
+        f"return %made : {output.type}",
+    ]
+    monkeypatch.setattr(mlir_host, "linalg_text", lambda _case: "\n".join([head, *body, end]))
+    with pytest.raises(RunFailed, match=r"gave no answer: .*SIG"):
+        run_case(case, lower_case(case), MlirHost(case))
+
+
 def test_a_machine_without_mlir_runs_nothing_and_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
