@@ -49,9 +49,10 @@ from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS
 from hexconv.lower.vtcm import SCOPE
 from hexconv.spec import Chain, Plan
+from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.names import numbered
-from hexconv.spec.vectors import CONVERTS, OF_CHANNELS, Array, in_whole_blocks
+from hexconv.spec.vectors import CODES, CONVERTS, OF_CHANNELS, Array, in_lookup_order, in_whole_blocks
 from hexconv.tir import marks
 from hexconv.tir.statements import Block, Number, int32
 from hexconv.tir.trees import steps_of
@@ -118,19 +119,24 @@ class EngineConv:
         tables: the argument with its bias tables.
         scales: the per-channel values of its requantisation, if there are any.
         converts: VTCM for the tables of one block of channels.
+        table: the argument that results are looked up in, if there is one.
     """
 
     conv: RowConv
     tables: tirx.Buffer
     scales: Constants | None
     converts: tirx.Buffer
+    table: tirx.Buffer | None
 
     @classmethod
     def of(cls, conv: RowConv, converts: tirx.Buffer) -> "EngineConv":
         """Declare the arguments of a conv."""
         words, name = conv.out_blocks * tables_words(conv.spec), numbered(CONVERTS, conv.number)
         tables = tirx.decl_buffer((words,), "int32", name, data_alignment=instructions.BYTES)
-        return cls(conv, tables, None if is_converted(conv.spec) else scales_of(conv, "global"), converts)
+        scales = None if is_converted(conv.spec) else scales_of(conv, "global")
+        known = (CODES,), conv.chain.dtype, numbered(TABLE, conv.number)
+        codes = tirx.decl_buffer(*known, data_alignment=instructions.BYTES) if conv.has_table else None
+        return cls(conv, tables, scales, converts, codes)
 
     @property
     def constants(self) -> list[tirx.Buffer]:
@@ -215,22 +221,38 @@ class EngineConv:
             bytes_ = [inner.bind("plane", load, instructions.VECTOR) for load in bytes_]
             narrowed = instructions.clamped_bytes(narrow(inner, _whole(inner, bytes_), how, lanes), *self.conv.codes)
             place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
-            inner.store(at.target.source, place, instructions.stored(deal_pixels(inner, narrowed)))
+            inner.store(at.target.source, place, instructions.stored(self._codes(inner, deal_pixels(inner, narrowed))))
 
         block.loop("pixels", BLOCK_PIXELS // VECTOR_BLOCKS, four_pixels)
         return block.statement()
 
+    def _codes(self, block: Block, results: tirx.Expr) -> tirx.Expr:
+        """Look results up, where the conv has a table."""
+        if self.table is None:
+            return results
+        loads = [instructions.load(self.table, half * instructions.BYTES) for half in range(2)]
+        table = [block.bind("table", load, instructions.VECTOR) for load in loads]
+        return block.bind(
+            "codes",
+            instructions.looked_up(block.bind("bytes", results, instructions.VECTOR), table),
+            instructions.VECTOR,
+        )
+
     def _emit_clamp(self, at: EngineResults) -> tirx.Stmt:
-        """Hold results between two codes where the convert doesn't."""
+        """Hold results between two codes where the convert doesn't, and look them up where the conv has a table."""
         block, codes = Block(), _codes_behind(self.conv)
 
         def vector(inner: Block, number: tirx.Expr) -> None:
             place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
             load = tirx.reinterpret(instructions.VECTOR, tirx.BufferLoad(at.target.source, [place]))
             found = inner.bind("codes", load, instructions.VECTOR)
-            inner.store(at.target.source, place, instructions.stored(instructions.clamped_bytes(found, *codes)))
+            inner.store(
+                at.target.source,
+                place,
+                instructions.stored(self._codes(inner, instructions.clamped_bytes(found, *codes))),
+            )
 
-        if codes == BYTES:
+        if codes == BYTES and self.table is None:
             return tirx.Evaluate(ZERO)
         block.loop("vector", CROUTON_BYTES // instructions.BYTES, vector)
         return block.statement()
@@ -289,7 +311,9 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, touched))
     body = tvm_ffi.structural_map(body, (tirx.Evaluate, emitted))
     body = tirx.SeqStmt([tirx.AllocBuffer(converts), *steps_of(body)])
+    own = {conv.table.name: conv.table for conv in made.values() if conv.table is not None}
     arguments = with_constants(main, [conv.constants for conv in made.values()])
+    arguments = [own.get(argument.name, argument) for argument in arguments]
     # Not a schedule any more, in which TVM would cut caches to what code other than the packets' reads and writes.
     return tirx.PrimFunc(arguments, body, attrs=main.attrs).without_attr("s_tir")
 
@@ -299,11 +323,17 @@ def engine_constants(
 ) -> dict[str, Array]:
     """Lay out the constants of conv `index` (from 0) of a chain, from what it is given, by argument."""
     conv = row_conv(chain, index, layouts, plan, "hmx")
+    name = numbered(TABLE, conv.number)
+    table = {name: in_lookup_order(given[name])} if conv.has_table else {}
     if is_converted(conv.spec):
-        return {numbered(CONVERTS, conv.number): _convert_tables(conv, given)}
+        return {**table, numbered(CONVERTS, conv.number): _convert_tables(conv, given)}
     names = [numbered(what, conv.number) for what in OF_CHANNELS if what != "bias"]
     whole = {name: in_whole_blocks(given[name]) for name in names if name in given}
-    return {numbered(CONVERTS, conv.number): bias_tables(offsets(conv, given)), **scales(conv, {**given, **whole})}
+    return {
+        **table,
+        numbered(CONVERTS, conv.number): bias_tables(offsets(conv, given)),
+        **scales(conv, {**given, **whole}),
+    }
 
 
 def _convert_tables(conv: RowConv, given: Mapping[str, Array]) -> Array:

@@ -15,6 +15,7 @@ import tvm
 
 from hexconv.errors import visible
 from hexconv.kernel import layouts_of
+from hexconv.kernel.engine import is_converted
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.spec import Case
@@ -138,8 +139,9 @@ def _layouts(case: Case) -> dict[str, str]:
     numbers = range(1, len(case.chain.conv) + 1)
     of_channels = {numbered(name, number): "O" for number in numbers for name in (*OF_CHANNELS, OFFSET)}
     scales = {numbered(SCALES, number): "O, vector after vector" for number in numbers}
-    scales |= {numbered(CONVERTS, number): "bias tables, four a block of 32 channels" for number in numbers}
-    order = "codes, dealt for vlut" if layouts.has_rows else "codes"
+    kinds = {number: "one" if is_converted(conv) else "four" for number, conv in enumerate(case.chain.conv, 1)}
+    scales |= {numbered(CONVERTS, number): f"bias tables, {kinds[number]} a block of 32 channels" for number in numbers}
+    order = "codes, dealt for vlut" if layouts.has_rows or case.settled.kernel == "hmx" else "codes"
     tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
     ends = {"input": case.chain.input_layout, "output": case.chain.output_layout}
     return {**ends, **filters, **of_channels, **scales, **tables}

@@ -185,7 +185,6 @@ def _engine_refusal(chain: Chain, index: int) -> str:
             max(conv.reach) > MOST_ENGINE_TAPS
         ),
         f"convs that are requantised; {name} is not": conv.requantize is None,
-        f"convs whose results no table replaces; {name} has one": conv.activation != "none",
         f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,
         f"sums that wrap; those of {name} saturate": chain.saturates(index),
         f"sums of 32 bits; {inputs * rows * columns} products of {name} may take more": (

@@ -132,7 +132,7 @@ def for_engine(draw: Draw, chain: Chain) -> Chain:
         kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
         apart = [d if (k - 1) * d < MOST_ENGINE_TAPS else 1 for k, d in zip(kernel, conv.dilation, strict=True)]
         zero = 128 if filter_dtype == "uint8" else 0
-        plain = {"stride": (1, 1), "groups": 1, "activation": "none", "table_zero_point": 0}
+        plain = {"stride": (1, 1), "groups": 1}
         convs.append(
             replace(
                 conv,

@@ -41,6 +41,10 @@ PLANS = {
     ),
 }
 CONVERTED = replace(CHAIN, conv=(replace(CONV, requantize=FAST), replace(CONV, requantize=CUT)))
+LOOKED_UP = [
+    replace(CONV, kernel=(1, 1), padding=Padding(), requantize=how, activation="table", table_zero_point=7)
+    for how in (HOW, FAST)
+]
 SEED, CASES = 7, 24
 
 
@@ -61,6 +65,12 @@ def check(case: Case) -> None:
 def test_two_convs_of_ragged_sizes_are_exact(plan: Plan) -> None:
     """40 channels, 18 by 21 pixels, padding: every kind of fringe of a tile."""
     check(Case("ragged", CHAIN, plan))
+
+
+@pytest.mark.simulator
+def test_results_are_looked_up() -> None:
+    """Behind HVX's narrowing, and behind a convert."""
+    check(Case("tables", replace(CHAIN, conv=tuple(LOOKED_UP)), PLANS["documented"]))
 
 
 @pytest.mark.simulator
