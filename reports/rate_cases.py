@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count, cycle, filterfalse, tee
 from math import log2, prod
 
-from hexconv.analyze import needed_macs
+from hexconv.analyze import Planned, needed_macs
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
@@ -211,7 +211,7 @@ def _zero_point(draw: random.Random, dtype: Dtype) -> int:
 
 
 DEPTHWISE_MACS = 4_000_000  # the most needed MACs of a depthwise chain: its instructions do fewer MACs than others
-SCALAR, DEPTHWISE, FEW = 2, 3, 4
+SCALAR, DEPTHWISE, FEW, GROUPED, DENSE, STRIPS = 2, 3, 4, 5, 6, 7
 """The second number of each stream's seed."""
 
 
@@ -231,6 +231,31 @@ def depthwise_cases(seed: int) -> Iterator[Case]:
 def few_channel_cases(seed: int) -> Iterator[Case]:
     """An endless stream of chains of few channels over wide images, as networks of super-resolution have them."""
     return _only_hvx(_planned(seed, FEW, lambda draw: small(_few_channels(draw), FEW_MACS)))
+
+
+def grouped_cases(seed: int) -> Iterator[Case]:
+    """An endless stream of convs of groups of 4 or 8 channels, alone or beside convs of 1x1."""
+    return _only_hvx(_planned(seed, GROUPED, lambda draw: small(_grouped(draw), DEPTHWISE_MACS)))
+
+
+def dense_cases(seed: int) -> Iterator[Case]:
+    """An endless stream of chains that begin as networks do: with 1 to 3 channels, under many filters."""
+    return _only_hvx(_planned(seed, DENSE, lambda draw: small(_first_of_network(draw), FEW_MACS // 4)))
+
+
+def strip_cases(seed: int) -> Iterator[Case]:
+    """An endless stream of depthwise convs and of few channels by turns, in strips of 8 or 16 columns."""
+    for number in count():
+        draw = Seeded(seed, STRIPS, number)
+        try:
+            chain = small(draw.one_of(_depthwise, _few_channels)(draw), DEPTHWISE_MACS)
+            check_supported(chain)
+            space = Space.of(chain, replace(HVX, w_split=draw.one_of(1, 1, 2)))
+        except HexconvError:
+            continue
+        case = Case("drawn", chain, space.plan(draw.number(0, space.size - 1)))
+        if {choice.used for choice in case.kernels} == {"hvx"} and Planned.of(case).rows.strips:
+            yield case
 
 
 def _planned(seed: int, kind: int, drawn: Callable[[Draw], Chain]) -> Iterator[Case]:
@@ -265,6 +290,24 @@ def _depthwise(draw: Draw) -> Chain:
     rows = draw.number(40, 120) if draw.is_one_in(2) else draw.number(8, 40)
     inputs = draw.one_of(8, 16, 32, 64) if before else channels
     return _chain(draw, (rows, draw.number(8, 60), inputs), *before, depthwise, *behind)
+
+
+def _grouped(draw: Draw) -> Chain:
+    """One to three convs of which one has groups of 4 or 8 channels, in some chains as many as fill no vector."""
+    groups, inside = draw.number(2, 24), draw.one_of(4, 8)
+    channels = groups * inside
+    grouped = _spatial(draw, channels, groups=groups, kernel=draw.one_of(1, 2, 3, 3, 3, 5))
+    before = [conv(channels, 1)] if draw.is_one_in(3) else []
+    behind = [conv(draw.one_of(16, 24, 32, 64, 96), 1)] if draw.is_one_in(3) else []
+    inputs = draw.one_of(8, 21, 32, 64) if before else channels
+    return _chain(draw, (draw.number(4, 40), draw.number(4, 50), inputs), *before, grouped, *behind)
+
+
+def _first_of_network(draw: Draw) -> Chain:
+    """A conv of 1 to 3 channels, and perhaps one behind it."""
+    first = _spatial(draw, draw.one_of(24, 32, 48, 56, 64, 96, 128), 1, draw.one_of(3, 3, 5, 7))
+    behind = [conv(draw.one_of(16, 32, 64), draw.one_of(1, 3))] if draw.is_one_in(3) else []
+    return _chain(draw, (draw.number(10, 64), draw.number(34, 112), draw.one_of(1, 2, 3, 3)), first, *behind)
 
 
 def _few_channels(draw: Draw) -> Chain:

@@ -43,6 +43,8 @@ from reports.rate_cases import (
 )
 
 ROUNDS, NEAR = 30, 0.1
+HELD = 0.4
+"""How strongly a known price holds a new one, as a share of what the stages do that have the part."""
 FACTORS = np.arange(0.95, 1.1, 0.0025)
 """The factors of which the best one scales the prices."""
 NINE_OF_TEN = 0.9
@@ -68,12 +70,21 @@ class Stage:
         return cls(occurs, packets, packets)
 
 
-def fitted(stages: Sequence[Stage], weights: Sequence[float] = ()) -> dict[str, float]:
+NO_PRICES: Mapping[str, float] = {}
+
+
+def fitted(
+    stages: Sequence[Stage], weights: Sequence[float] = (), known: Mapping[str, float] = NO_PRICES
+) -> dict[str, float]:
     """The prices of parts, none below 0, that predict packets best: least squares of errors, each a share of `of`.
+
+    Known prices hold new ones to themselves with `HELD` of the force that stages have: a ridge, by which parts that few
+    stages tell apart stay near what other cases told.
 
     Args:
         stages: the stages of all runs.
         weights: the weight of each stage; all are alike if none are given.
+        known: prices that were fitted to other cases.
 
     >>> runs = [({"a": 1, "b": 2}, 8), ({"a": 2, "b": 1}, 7), ({"a": 1, "c": 1}, 6)]
     >>> fitted([Stage.whole(*run) for run in runs])
@@ -84,12 +95,14 @@ def fitted(stages: Sequence[Stage], weights: Sequence[float] = ()) -> dict[str, 
     names = sorted({name for stage in stages for name, times in stage.occurs.items() if times})
     roots = np.sqrt(weights if len(weights) else np.ones(len(stages)))
     target = roots * [stage.packets / stage.of for stage in stages]
-    shares = np.array([[stage.occurs.get(name, 0) / stage.of for name in names] for stage in stages])
-    prices, _ = nnls(shares * roots[:, None], target)
+    shares = np.array([[stage.occurs.get(name, 0) / stage.of for name in names] for stage in stages]) * roots[:, None]
+    held = HELD * np.linalg.norm(shares, axis=0) * [name in known for name in names]
+    wanted = [*target, *(force * known.get(name, 0) for force, name in zip(held, names, strict=True))]
+    prices, _ = nnls(np.vstack([shares, np.diag(held)]), np.array(wanted))
     return {name: float(f"{price:.3g}") for name, price in zip(names, prices, strict=True) if price > 0}
 
 
-def robust(stages: Sequence[Stage]) -> dict[str, float]:
+def robust(stages: Sequence[Stage], known: Mapping[str, float] = NO_PRICES) -> dict[str, float]:
     """Return the prices with the least sum of errors, so that the few loops in which LLVM spills count little.
 
     It repeats least squares and weights each stage by one over its error of the time before; errors below `NEAR` count
@@ -100,10 +113,10 @@ def robust(stages: Sequence[Stage]) -> dict[str, float]:
     """
     weights = np.ones(len(stages))
     for _ in range(ROUNDS):
-        prices = Prices(0.0, 0.0, fitted(stages, weights.tolist()))
+        prices = Prices(0.0, 0.0, fitted(stages, weights.tolist(), known))
         errors = [(prices.packets(stage.occurs) - stage.packets) / stage.of for stage in stages]
         weights = 1 / np.maximum(np.abs(errors), NEAR)
-    return fitted(stages, weights.tolist())
+    return fitted(stages, weights.tolist(), known)
 
 
 def scaled(parts: Mapping[str, float], wholes: Sequence[Stage]) -> dict[str, float]:

@@ -133,28 +133,31 @@ def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
     cached = together * element
     blank, row = _filled(tensor.columns * planes * cached), Parts()
     row.add(_filled((tensor.columns - (end - first)) * cached), planes)
+    row["filled"] = planes * (end - first < tensor.columns)
     row.add(on_kept(planned, 0))
     if planned.convs[0].form.reads_fringe:
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
+    sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
+    in_strips = planned.strips is not None
     if not is_double:
         row.add(_row_of_input(planned, end - first))
-        sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
-        return Cost(row, blank, Parts(read=1, side=sides))
+        return Cost(row, blank, Parts(read=1, side=sides, strip_read=in_strips))
     row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
     if not reads_ahead:
-        return Cost(row, blank, Parts(group=1))
+        return Cost(row, blank, Parts(group=1, asked=1, asked_side=sides))
     row["group"] = blank["group"] = 1
+    row["asked_side"] = sides
     return Cost(row, blank)
 
 
 def _filled(size: int) -> Parts:
-    """Count the stores that fill so many bytes: of whole vectors and doublewords, then of bytes.
+    """Count the stores that fill so many bytes: of whole vectors, of doublewords, then of bytes.
 
     >>> [dict(_filled(size)) for size in (256, 354)]
-    [{'blank': 2, 'store': 0}, {'blank': 14, 'store': 2}]
+    [{'blank': 2, 'blank_pair': 0, 'store': 0}, {'blank': 2, 'blank_pair': 12, 'store': 2}]
     """
     vectors, rest = divmod(size, VECTOR_BYTES)
-    return Parts(blank=vectors + rest // PAIR_BYTES, store=rest % PAIR_BYTES)
+    return Parts(blank=vectors, blank_pair=rest // PAIR_BYTES, store=rest % PAIR_BYTES)
 
 
 def _starts(planned: PlannedRows, pixels: int) -> int:
@@ -241,16 +244,16 @@ def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     in_rows = planned.chain.output_layout != IN_BLOCKS
     rows = tensor.batch * tensor.rows
     if is_double:
-        groups = Cost(step=Parts(group=tiles, start=0 if in_rows else tiles))
+        groups = Cost(step=Parts(group=tiles, handed=tiles, start=0 if in_rows else tiles))
         return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
-    step, once = Parts(write=tiles), Parts()
+    step, once = Parts(write=tiles, strip_write=tiles * (planned.strips is not None)), Parts()
     if in_rows:
         once.add(_row_written(planned), rows)
         return Cost(step=step, once=once)
     if planned.plan.stripe_rows < ROW_BLOCK:
-        step["line"] = tensor.column_blocks * tensor.channel_blocks
+        step["output_line"] = tensor.column_blocks * tensor.channel_blocks
     else:
-        once["line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
+        once["output_line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
     vectors = prod(tensor.packed_shape) * _result_bytes(planned) // VECTOR_BYTES
     once["output"] = vectors
     return Cost(step=step, once=once)

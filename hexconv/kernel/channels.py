@@ -298,10 +298,12 @@ class ChannelForm(VectorForm):
     def _tile(self, blocks: int, pixels: int) -> Parts:
         """Count the parts of one tile: sums of `blocks` channel blocks by `pixels` pixels."""
         conv, sums, in_tile = self.conv, blocks * pixels, self.sums_windows_inside
-        runs = conv.spec.kernel[0] * self.runs * conv.passes
+        runs, tiles = conv.spec.kernel[0] * self.runs * conv.passes, conv.columns // pixels
         trips = self.multiplied_steps * conv.passes // 2
         trip = max(pixels * (blocks + in_tile), 2 * blocks, (2 * blocks + pixels) / 2)
         parts = Parts(tile=1, run=runs, sum=sums, inside=sums * in_tile)
+        if self.overlaps(blocks, tiles):
+            parts["begun"], trips = trip, trips - 1
         parts["within" if in_tile else f"multiply{blocks}"] = trips * trip
         lacking = runs * max(0, LONG_TRIP - trip)
         if trips == runs:
@@ -314,10 +316,6 @@ class ChannelForm(VectorForm):
         parts["initial"] = blocks * conv.has_offsets
         parts["splat"] = pixels if self.sums_windows_ahead else 0
         parts.add(self.leaving(blocks, pixels))
-        tiles, words = conv.columns // pixels, self.multiplied_steps
-        can_overlap = self.is_one_run and not in_tile
-        if can_overlap and overlaps_tiles(conv.spec.kernel[0], self.planes_apart, words, blocks, tiles):
-            parts["overlapped"] = sums
         return parts
 
     def parts_ahead(self) -> Parts:

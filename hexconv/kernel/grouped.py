@@ -65,9 +65,21 @@ def quads_met(conv: Conv2d, first: int, pixels: int) -> int:
     >>> quads_met(Conv2d(out_channels=32, kernel=(3, 3)), 0, 8)
     3
     """
+    return len({column // VECTOR_BLOCKS for column in _columns_met(conv, first, pixels)})
+
+
+def pixels_met(conv: Conv2d, pixels: int) -> int:
+    """Pixels of a row that the windows of `pixels` neighbouring outputs meet: the words of each are spread once.
+
+    >>> pixels_met(Conv2d(out_channels=32, kernel=(3, 3)), 8), pixels_met(Conv2d(out_channels=32, kernel=(3, 3)), 1)
+    (10, 3)
+    """
+    return len(_columns_met(conv, 0, pixels))
+
+
+def _columns_met(conv: Conv2d, first: int, pixels: int) -> set[int]:
     (_, stride), (_, dilation), (_, taps) = conv.stride, conv.dilation, conv.kernel
-    columns = {(first + pixel) * stride + tap * dilation for pixel in range(pixels) for tap in range(taps)}
-    return len({column // VECTOR_BLOCKS for column in columns})
+    return {(first + pixel) * stride + tap * dilation for pixel in range(pixels) for tap in range(taps)}
 
 
 def spread_way(words: int, pixel: int, word: int) -> tuple[int, ...]:
@@ -217,16 +229,21 @@ class GroupForm(VectorForm):
         return self.cut(TILE_PIXELS)
 
     def row_parts(self) -> Parts:
-        """Count the parts of the tiles of all blocks of channels."""
-        conv, parts = self.conv, Parts()
+        """Count the parts of the tiles of all blocks of channels, and of the operands that spread words."""
+        conv = self.conv
+        parts = Parts(own_way=VECTOR_BLOCKS * self.words * conv.out_blocks)
         for pixels, times in self.row_tiles(1):
             parts.add(self._tile(pixels), times * conv.out_blocks)
         return parts
 
     def _tile(self, pixels: int) -> Parts:
         """Count the parts of one tile of one block of channels."""
-        parts = Parts(tile=1, sum=pixels, own_word=pixels * self.conv.filter_steps)
-        parts["initial"] = 1 if self.conv.has_offsets else 0
+        conv, rows = self.conv, self.conv.spec.kernel[0]
+        products, spread = pixels * conv.filter_steps, rows * self.words * pixels_met(conv.spec, pixels)
+        loads = conv.filter_steps + rows * quads_met(conv.spec, conv.target.valid_columns[0], pixels)
+        parts = Parts(tile=1, sum=pixels, own_word=max(products, spread, loads))
+        parts["own_load"] = loads
+        parts["initial"] = 1 if conv.has_offsets else 0
         parts.add(self.leaving(1, pixels))
         return parts
 

@@ -46,6 +46,8 @@ MOST_SUMS = 16
 """The most sums that a tile keeps in registers: vectors of pixels times channels."""
 MOST_STRIDE = 2
 """The largest stride along a row."""
+PEELED_GROUPS = 2
+"""The most planes' groups of a row of taps of which LLVM makes no pipelined loop."""
 IN_LANES = {"scale": 3, "away": 1, "even": 3}
 """Instructions for a vector of sums in what `VectorForm.ending` counts, but for those that narrow it."""
 
@@ -289,8 +291,8 @@ class PixelForm(VectorForm):
     def _tile(self, tile: PixelTile) -> Parts:
         """Count the parts of a tile: every vector of sums belongs to one channel."""
         conv, channels = self.conv, self.conv.spec.out_channels
-        sums = tile.vectors * channels
-        parts = Parts(tile=1, lane_run=self.row.runs(tile) * conv.spec.kernel[0], sum=sums)
+        sums, runs = tile.vectors * channels, self.row.runs(tile) * conv.spec.kernel[0]
+        parts = Parts(tile=1, lane_run=runs, lane_loop=runs * (self.planes.groups > PEELED_GROUPS), sum=sums)
         parts.add({"of_pixels": sums * self.planes.steps / 2, "across": tile.vectors * self.row.shuffled})
         ended = self.ending(sums, tile.vectors * self.row.results, channels)
         parts.add({name: ended[name] for name in ("narrow", "table")})
