@@ -52,6 +52,7 @@ CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1
 JOURNAL = Path("build/model.journal")
 WITHIN, RIGHTLY = 0.1, 0.95
 """The error that nine of ten pairs must not exceed; the share of plans far apart that the model must order right."""
+SCALAR = "scalar code beside HVX"
 FAR_APART = 0.15
 """Two plans of one chain that differ by more have to be in the right order."""
 
@@ -64,7 +65,7 @@ class Pair:
         chain: the name of the chain.
         shape: its convs, in a word.
         plan: its knobs, in a word.
-        kind: the form of its convs that is hardest to predict (`hexconv.search.machine.KINDS`).
+        kind: the form of its convs that is hardest to predict (`hexconv.search.machine.KINDS`), or `SCALAR`.
         drawn: whether the plan was drawn from all plans of the chain.
         passed: whether the result was numpy's.
         packets: the packets of the run.
@@ -184,11 +185,17 @@ def pairs() -> Iterator[tuple[Case, bool]]:
             yield Case(name, chain, plan), is_drawn
 
 
+def kind_of_pair(case: Case) -> str:
+    """Return the form of its convs that is hardest to predict; scalar code has an error of its own."""
+    planned = Planned.of(case)
+    return SCALAR if "plain" in planned.rows.kernels else kind_of(planned)
+
+
 def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
     """Run a pair, and predict it by the model."""
     run = runs.of(case)
     modelled = rates(case.settled.arch).packets(Planned.of(case))
-    told = (case.name, case.chain.slug, case.settled.slug, kind_of(Planned.of(case)), is_drawn, run.passed)
+    told = (case.name, case.chain.slug, case.settled.slug, kind_of_pair(case), is_drawn, run.passed)
     return Pair(*told, run.packets, round(modelled))
 
 

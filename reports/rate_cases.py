@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count, cycle, filterfalse, tee
 from math import log2, prod
 
-from hexconv.analyze import Planned, needed_macs
+from hexconv.analyze import needed_macs
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
@@ -211,7 +211,7 @@ def _zero_point(draw: random.Random, dtype: Dtype) -> int:
 
 
 DEPTHWISE_MACS = 4_000_000  # the most needed MACs of a depthwise chain: its instructions do fewer MACs than others
-SCALAR, DEPTHWISE, FEW, GROUPED, DENSE, STRIPS = 2, 3, 4, 5, 6, 7
+SCALAR, DEPTHWISE, FEW, GROUPED, DENSE = 2, 3, 4, 5, 6
 """The second number of each stream's seed."""
 
 
@@ -241,21 +241,6 @@ def grouped_cases(seed: int) -> Iterator[Case]:
 def dense_cases(seed: int) -> Iterator[Case]:
     """An endless stream of chains that begin as networks do: with 1 to 3 channels, under many filters."""
     return _only_hvx(_planned(seed, DENSE, lambda draw: small(_first_of_network(draw), FEW_MACS // 4)))
-
-
-def strip_cases(seed: int) -> Iterator[Case]:
-    """An endless stream of depthwise convs and of few channels by turns, in strips of 8 or 16 columns."""
-    for number in count():
-        draw = Seeded(seed, STRIPS, number)
-        try:
-            chain = small(draw.one_of(_depthwise, _few_channels)(draw), DEPTHWISE_MACS)
-            check_supported(chain)
-            space = Space.of(chain, replace(HVX, w_split=draw.one_of(1, 1, 2)))
-        except HexconvError:
-            continue
-        case = Case("drawn", chain, space.plan(draw.number(0, space.size - 1)))
-        if {choice.used for choice in case.kernels} == {"hvx"} and Planned.of(case).rows.strips:
-            yield case
 
 
 def _planned(seed: int, kind: int, drawn: Callable[[Draw], Chain]) -> Iterator[Case]:

@@ -33,8 +33,10 @@ from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 from reports.kept import Runs
 from reports.rate_cases import (
+    dense_cases,
     depthwise_cases,
     few_channel_cases,
+    grouped_cases,
     mixed_cases,
     nest_cases,
     plain_cases,
@@ -137,12 +139,23 @@ DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 KERNELS = ("plain", "nest", "scalar")
 ARCH = "v67"
 """The newest instruction set that the simulator runs."""
-OF_NETWORKS, OF_SWEEP, OF_DEPTHWISE, OF_FEW_CHANNELS, OF_SCALAR_CONVS = 80, 140, 36, 36, 36
-"""How many drawn cases of each kind prices are fitted to."""
+OF_SCALAR_CONVS = 36
+"""How many drawn cases, some convs of which scalar code serves, prices are fitted to."""
+MOST_PACKETS = 130_000
+"""Cases that the known prices take to be longer are left out: as many short ones tell more."""
 OF_SCALAR_CODE = 30
 """How many more cases the prices of scalar code are fitted to; they are compared with as many others."""
 LEAST_PACKETS = 100
 """Stages of fewer packets say little of what scalar code takes."""
+OF_KINDS = (
+    (nest_cases, 80),
+    (sweep_cases, 60),
+    (depthwise_cases, 50),
+    (few_channel_cases, 60),
+    (grouped_cases, 50),
+    (dense_cases, 40),
+)
+"""Streams of cases of HVX kernels, and how many are drawn of each."""
 JOURNAL = Path("build/rates.journal")
 
 
@@ -183,14 +196,10 @@ def by_kernel(case: Case, runs: Runs, kernel: Kernel) -> Iterator[Stage]:
 
 
 def cases_of_hvx() -> list[Case]:
-    """Return the cases that the prices of HVX kernels are fitted to."""
-    drawn = (
-        (nest_cases, OF_NETWORKS),
-        (sweep_cases, OF_SWEEP),
-        (depthwise_cases, OF_DEPTHWISE),
-        (few_channel_cases, OF_FEW_CHANNELS),
-    )
-    return [case for cases, count in drawn for case in islice(cases(0), count)]
+    """Return the cases that the prices of HVX kernels are fitted to: each kind of kernel has some of its own."""
+    known = rates(ARCH)
+    cases = (case for stream, count in OF_KINDS for case in islice(stream(0), count))
+    return [case for case in cases if known.packets(Planned.of(case)) <= MOST_PACKETS]
 
 
 def cases_of_scalar_code() -> tuple[list[Case], list[Case]]:
@@ -225,7 +234,7 @@ def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Pric
     beside = [stage for case in mixed for stage in by_kernel(case, runs, "hvx")]
     wholes = [Stage.whole(nest_parts(Planned.of(case).axes), runs.by_stages(case).packets) for case in cases]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
-    return replace(known, parts=scaled(robust([*stages, *beside]), wholes) | scalar)
+    return replace(known, parts=known.parts | scaled(robust([*stages, *beside], known.parts), wholes) | scalar)
 
 
 def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
@@ -240,7 +249,7 @@ def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, kno
     for parts, count in zip(occurs[:half], counted[:half], strict=True):
         stages.append(Stage(_of_scalar_code(parts), count - others.packets(parts), count))
     stages = [replace(stage, occurs=_of_scalar_code(stage.occurs)) for stage in stages if stage.packets > LEAST_PACKETS]
-    prices = replace(known, parts=others.parts | robust(stages))
+    prices = replace(known, parts=known.parts | robust(stages, known.parts))
     modelled = np.array([prices.packets(parts) for parts in occurs[half:]])
     return replace(prices, scalar_error=error(modelled, counted[half:]))
 
@@ -305,8 +314,9 @@ def _up(share: float) -> float:
 
 def write(isa: str, nest: Prices, plain: Sequence[str]) -> None:
     """Write the file of the machine."""
-    drawn, scalar = OF_NETWORKS + OF_SWEEP + OF_DEPTHWISE + OF_FEW_CHANNELS, OF_SCALAR_CONVS + OF_SCALAR_CODE
-    how = f"plain kernels fitted to 20 cases a dtype, HVX to {drawn} drawn cases, scalar code to {scalar}"
+    drawn, scalar = sum(count for _, count in OF_KINDS), OF_SCALAR_CONVS + OF_SCALAR_CODE
+    how = f"plain kernels fitted to 20 cases a dtype, HVX to those of {drawn} drawn cases that are short, "
+    how += f"scalar code to {scalar}"
     lines = [
         "# Packets of the simulator: what a thread issues, no cycles. Written by `reports.rates`, but for the",
         "# error of the nest, which is that of reports/model.csv: `reports.model` writes it.",

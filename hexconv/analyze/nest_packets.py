@@ -22,7 +22,7 @@ times prices. These are the parts of a run:
     away, even    vectors of sums that are rounded with ties away from zero, and with ties to even
     inside        vectors of sums that the tile itself corrects for the filter's zero point
     initial       vectors of values by channel that a tile loads: offsets, multipliers, shifts
-    overlapped    vectors of sums of tiles that start while the tile before them ends
+    begun         of the trips, those of the words that a tile multiplies while the tile before it ends
     splat         corrections that are spread over a vector
     narrow        vectors of bytes or of int16 that sums are narrowed to
     table         of these, vectors that are looked up in a table
@@ -30,7 +30,9 @@ times prices. These are the parts of a run:
     addend        vectors that are loaded for them
     row           rows of tiles
     lane          products of two vectors, in depthwise convs, whose lanes are channels
-    own_word      products of two vectors, in convs of small groups; loads and spreading go beside them
+    own_word      in convs of small groups, the most of: products of two vectors, words that are spread, loads
+    own_load      the vectors that these products load
+    own_way       operands by which words of small groups are spread, in each row of outputs
     quad          in depthwise convs, vectors of 4 pixels that are loaded and shuffled
     half          in depthwise convs, words that are put together from two
     tap           in depthwise convs, vectors of taps, in all variants, that registers get from the filter
@@ -45,6 +47,7 @@ times prices. These are the parts of a run:
     of_pixels     where lanes are pixels, half of the vectors of products
     lane_row      where lanes are pixels, rows of outputs
     lane_run      where lanes are pixels, passes of a tile over a row of taps
+    lane_loop     of these, passes that are loops over several planes
     lane_channel  where lanes are pixels, channels of a tile that are scaled, each in a loop of its own
     lane_scale    where lanes are pixels, instructions that scale vectors of sums and round them
     spread        where lanes are pixels, values of a channel that are spread over a vector
@@ -62,7 +65,8 @@ times prices. These are the parts of a run:
     unit          copies of the bytes that these vectors leave over, as many at a time as their address allows
     rolled        the same, where they are too many to be unrolled, or an unknown number
     filter        vectors of filters in these runs
-    output        vectors of the output in these runs
+    output        vectors of the output that the kernel copies
+    output_line   runs of bytes of the output in blocks
     cut           runs of the input of which the kernel finds the length, in planes of 32 channels
     cut_unit      copies of the bytes of these runs
     word          instructions of scalar code that multiply 8 bytes
@@ -80,11 +84,14 @@ times prices. These are the parts of a run:
     looked_up     elements that are looked up in a table
     ragged        elements of convs whose last group has fewer than 8 channels
     unsure        of these, elements of which a step doesn't know whether its last group is the conv's
-    blank         vectors and doublewords of the input's padding that are stored
+    blank, blank_pair   vectors and doublewords of the input's padding that are stored
+    filled        runs of padding and fringe of the input, in each of its rows
     store         stores of its bytes, and those that widen pixels of the input to doublewords
     start         copies that the copy engine is asked for
     block_start   the same, of an input in blocks of columns
     group         groups of such copies, each of which is waited for
+    asked, handed steps in which the engine is asked for the input, or for a tile of channels of the output
+    asked_side    sides with padding, in each step, or row, that the engine is asked for
 
 Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
 how many rows, steps and stagings there are; the form of a conv says how many parts one of them takes
@@ -138,10 +145,9 @@ def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
     if planned.convs[0].form.reads_fringe:
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
     sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
-    in_strips = planned.strips is not None
     if not is_double:
         row.add(_row_of_input(planned, end - first))
-        return Cost(row, blank, Parts(read=1, side=sides, strip_read=in_strips))
+        return Cost(row, blank, Parts(read=1, side=sides))
     row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
     if not reads_ahead:
         return Cost(row, blank, Parts(group=1, asked=1, asked_side=sides))
@@ -246,7 +252,7 @@ def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     if is_double:
         groups = Cost(step=Parts(group=tiles, handed=tiles, start=0 if in_rows else tiles))
         return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
-    step, once = Parts(write=tiles, strip_write=tiles * (planned.strips is not None)), Parts()
+    step, once = Parts(write=tiles), Parts()
     if in_rows:
         once.add(_row_written(planned), rows)
         return Cost(step=step, once=once)

@@ -299,10 +299,11 @@ class ChannelForm(VectorForm):
         """Count the parts of one tile: sums of `blocks` channel blocks by `pixels` pixels."""
         conv, sums, in_tile = self.conv, blocks * pixels, self.sums_windows_inside
         runs, tiles = conv.spec.kernel[0] * self.runs * conv.passes, conv.columns // pixels
+        is_whole = pixels == tile_pixels(blocks)
         trips = self.multiplied_steps * conv.passes // 2
         trip = max(pixels * (blocks + in_tile), 2 * blocks, (2 * blocks + pixels) / 2)
         parts = Parts(tile=1, run=runs, sum=sums, inside=sums * in_tile)
-        if self.overlaps(blocks, tiles):
+        if is_whole and self.overlaps(blocks, tiles):
             parts["begun"], trips = trip, trips - 1
         parts["within" if in_tile else f"multiply{blocks}"] = trips * trip
         lacking = runs * max(0, LONG_TRIP - trip)

@@ -75,7 +75,8 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
         form.begun_again * of_conv for form, of_conv in zip(forms, rows, strict=True) if isinstance(form, ChannelForm)
     )
     multiplied = sum(macs.item() for macs in rows_macs(axes).values()) // 128 - again
-    packets = sum(parts[name] for name in (*(f"multiply{blocks}" for blocks in range(1, 5)), "of_pixels", "of_windows"))
+    of_channels = (f"multiply{blocks}" for blocks in range(1, 5))
+    packets = sum(parts[name] for name in (*of_channels, "begun", "of_pixels", "of_windows"))
     assert multiplied / 2 <= packets <= multiplied
     widths = [shape[2] for shape in chain.shapes[1:]]
     if all(width % 8 == 0 for width in widths):
@@ -86,8 +87,9 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
     single, double = (nest_parts(rows_of_plan(chain, replace(plan, buffering=how))) for how in ("single", "double"))
-    engine = ("start", "block_start", "group")
-    moved = ("read", "write", "side", "line", "open", "vector", "unit", "rolled", "filter", "output")
+    engine = ("start", "block_start", "group", "asked", "asked_side", "handed")
+    by_kernel = ("line", "open", "vector", "unit", "rolled", "filter", "output", "output_line")
+    moved = ("read", "write", "side", *by_kernel)
     assert all(double[name] == 0 for name in moved)
     assert all(single[name] == 0 for name in engine)
     axes = rows_of_plan(chain, plan)
@@ -160,8 +162,7 @@ def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
     conv = Conv2d(out_channels=70, groups=70, requantize=HOW)
     chain = Chain(input=(1, 8, 8, 70), dtype="uint8", conv=(conv,))
     parts = nest_parts(rows_of_plan(chain, Plan(kernel="hvx")))
-    filters_and_outputs = 2 * 3
-    assert (parts["line"], parts["store"]) == (64 * 3 + filters_and_outputs, 0)
+    assert (parts["line"], parts["output_line"], parts["store"]) == (64 * 3 + 3, 3, 0), "a line for each filter's tile"
     assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"
 
 
@@ -173,7 +174,7 @@ def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, 
     chain = Chain(input=(1, 16, width, 32), dtype="uint8", conv=(conv,))
     axes = rows_of_plan(chain, Plan(kernel="hvx", order="h_outer", rows=rows, k_split=k_split))
     written = parts_of_stages(axes)["write output"]
-    assert written["line"] * rows * 8 * 32 == written["output"] * 128
+    assert written["output_line"] * rows * 8 * 32 == written["output"] * 128
 
 
 @LOWERED
