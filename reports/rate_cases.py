@@ -16,6 +16,7 @@ from hexconv.compute.computable import check_supported
 from hexconv.errors import HexconvError
 from hexconv.kernel.depthwise import goes_down
 from hexconv.search import Space
+from hexconv.search.space import kinds_of_strips
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.dtypes import INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK
@@ -211,7 +212,7 @@ def _zero_point(draw: random.Random, dtype: Dtype) -> int:
 
 
 DEPTHWISE_MACS = 4_000_000  # the most needed MACs of a depthwise chain: its instructions do fewer MACs than others
-SCALAR, DEPTHWISE, FEW, GROUPED, DENSE = 2, 3, 4, 5, 6
+SCALAR, DEPTHWISE, FEW, GROUPED, DENSE, STRIPS = 2, 3, 4, 5, 6, 7
 """The second number of each stream's seed."""
 
 
@@ -243,8 +244,17 @@ def dense_cases(seed: int) -> Iterator[Case]:
     return _only_hvx(_planned(seed, DENSE, lambda draw: small(_first_of_network(draw), FEW_MACS // 4)))
 
 
-def _planned(seed: int, kind: int, drawn: Callable[[Draw], Chain]) -> Iterator[Case]:
-    """Yield chains, each under any of its plans."""
+def strip_cases(seed: int) -> Iterator[Case]:
+    """An endless stream of depthwise convs and of few channels by turns, in strips of columns."""
+
+    def drawn(draw: Draw) -> Chain:
+        return small(draw.one_of(_depthwise, _few_channels)(draw), DEPTHWISE_MACS)
+
+    return _only_hvx(_planned(seed, STRIPS, drawn, in_strips=True))
+
+
+def _planned(seed: int, kind: int, drawn: Callable[[Draw], Chain], in_strips: bool = False) -> Iterator[Case]:
+    """Yield chains, each under any of its plans of whole rows, or of strips."""
     for number in count():
         draw = Seeded(seed, kind, number)
         try:
@@ -253,6 +263,9 @@ def _planned(seed: int, kind: int, drawn: Callable[[Draw], Chain]) -> Iterator[C
         except HexconvError:
             continue
         space = Space.of(chain, HVX)
+        space = replace(space, strips=kinds_of_strips(chain, "hvx")) if in_strips else space
+        if not space.size:
+            continue
         case = Case("drawn", chain, space.plan(draw.number(0, space.size - 1)))
         if needed_macs(chain) <= FEW_MACS and vtcm_fit(chain, case.settled).fits:
             yield case

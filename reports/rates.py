@@ -41,14 +41,13 @@ from reports.rate_cases import (
     nest_cases,
     plain_cases,
     scalar_cases,
+    strip_cases,
     sweep_cases,
 )
 
 ROUNDS, NEAR = 30, 0.1
 HELD = 0.4
 """How strongly a known price holds a new one, as a share of what the stages do that have the part."""
-FACTORS = np.arange(0.95, 1.1, 0.0025)
-"""The factors of which the best one scales the prices."""
 NINE_OF_TEN = 0.9
 
 
@@ -121,18 +120,14 @@ def robust(stages: Sequence[Stage], known: Mapping[str, float] = NO_PRICES) -> d
     return fitted(stages, weights.tolist(), known)
 
 
-def scaled(parts: Mapping[str, float], wholes: Sequence[Stage]) -> dict[str, float]:
-    """Scale prices by the factor with which nine of ten runs are as near as can be.
+def unseen(stages: Sequence[Stage], known: Mapping[str, float]) -> dict[str, float]:
+    """Return the known prices of parts that no stage has.
 
-    Unscaled prices are mostly low: a run in which LLVM runs out of registers takes more packets, and counts little.
-
-    >>> scaled({"a": 2.0}, [Stage.whole({"a": times}, 2.1 * times) for times in range(1, 9)])
-    {'a': 2.1}
+    >>> unseen([Stage.whole({"a": 1, "b": 0}, 3)], {"a": 2.0, "b": 1.0})
+    {'b': 1.0}
     """
-    prices = Prices(0.0, 0.0, dict(parts))
-    shares = np.array([prices.packets(whole.occurs) / whole.packets for whole in wholes])
-    best = min(FACTORS, key=lambda factor: np.quantile(np.abs(factor * shares - 1), NINE_OF_TEN))
-    return {name: float(f"{best * price:.3g}") for name, price in parts.items()}
+    seen = {name for stage in stages for name, times in stage.occurs.items() if times}
+    return {name: price for name, price in known.items() if name not in seen}
 
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
@@ -154,6 +149,7 @@ OF_KINDS = (
     (few_channel_cases, 60),
     (grouped_cases, 50),
     (dense_cases, 40),
+    (strip_cases, 40),
 )
 """Streams of cases of HVX kernels, and how many are drawn of each."""
 JOURNAL = Path("build/rates.journal")
@@ -231,10 +227,9 @@ def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Pric
     The known error stays until `reports.model` finds another.
     """
     stages = [stage for case in cases for stage in stages_and_whole(case, runs)]
-    beside = [stage for case in mixed for stage in by_kernel(case, runs, "hvx")]
-    wholes = [Stage.whole(nest_parts(Planned.of(case).axes), runs.by_stages(case).packets) for case in cases]
+    stages += [stage for case in mixed for stage in by_kernel(case, runs, "hvx")]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
-    return replace(known, parts=known.parts | scaled(robust([*stages, *beside], known.parts), wholes) | scalar)
+    return replace(known, parts=unseen(stages, known.parts) | robust(stages, known.parts) | scalar)
 
 
 def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
@@ -249,7 +244,8 @@ def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, kno
     for parts, count in zip(occurs[:half], counted[:half], strict=True):
         stages.append(Stage(_of_scalar_code(parts), count - others.packets(parts), count))
     stages = [replace(stage, occurs=_of_scalar_code(stage.occurs)) for stage in stages if stage.packets > LEAST_PACKETS]
-    prices = replace(known, parts=known.parts | robust(stages, known.parts))
+    parts = others.parts | unseen(stages, known.parts) | robust(stages, known.parts)
+    prices = replace(known, parts=parts)
     modelled = np.array([prices.packets(parts) for parts in occurs[half:]])
     return replace(prices, scalar_error=error(modelled, counted[half:]))
 

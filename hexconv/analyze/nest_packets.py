@@ -37,7 +37,7 @@ times prices. These are the parts of a run:
     half          in depthwise convs, words that are put together from two
     tap           in depthwise convs, vectors of taps, in all variants, that registers get from the filter
     blank_row     rows of tiles of the fringe
-    fill          vectors of the fringe
+    fill          vectors of the fringe, in each row those that one address reaches
     window        vectors of the source that are summed for the filter's zero point
     deal          pairs of such sums whose lanes are folded
     windows       vectors of 32 columns that the folding yields
@@ -60,6 +60,8 @@ times prices. These are the parts of a run:
     read, write   steps in which the kernel itself copies the input, or a tile of channels of the output
     side          sides with padding, in each step that copies the input
     line          runs of bytes that the kernel copies itself, without the copy engine
+    pixel_line    such runs of one pixel each, in a loop over the pixels of a row
+    pixel_loop    loops over the pixels of a row
     open          of these, runs of which the kernel has to find the length
     vector        vectors of the input in these runs
     unit          copies of the bytes that these vectors leave over, as many at a time as their address allows
@@ -84,10 +86,17 @@ times prices. These are the parts of a run:
     looked_up     elements that are looked up in a table
     ragged        elements of convs whose last group has fewer than 8 channels
     unsure        of these, elements of which a step doesn't know whether its last group is the conv's
-    blank, blank_pair   vectors and doublewords of the input's padding that are stored
+    strip_read, strip_write   steps in which the kernel copies strips, whose ends it finds
+    strip_row     rows and planes of the input that it copies then
+    strip_output  vectors of an output in blocks that it copies then
+    strip_asked, strip_started, strip_handed   the same where the engine copies: steps, rows and planes, tiles of output
+    blank         vectors of the input's padding that are stored, and those of fringe that are further away
+    blank_pair    doublewords of this padding
     filled        runs of padding and fringe of the input, in each of its rows
     store         stores of its bytes, and those that widen pixels of the input to doublewords
-    start         copies that the copy engine is asked for
+    start         copies that the copy engine is asked for, of all rows of a step in one, of filters, and of outputs
+    row_start     the same, of each row and plane of channels of the input
+    padded_start  the same, where padding lies between rows
     block_start   the same, of an input in blocks of columns
     group         groups of such copies, each of which is waited for
     asked, handed steps in which the engine is asked for the input, or for a tile of channels of the output
@@ -144,15 +153,22 @@ def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
     row.add(on_kept(planned, 0))
     if planned.convs[0].form.reads_fringe:
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
-    sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
+    sides, in_strips = (
+        sum(side > 0 for side in vars(planned.chain.conv[0].padding).values()),
+        planned.strips is not None,
+    )
     if not is_double:
         row.add(_row_of_input(planned, end - first))
-        return Cost(row, blank, Parts(read=1, side=sides))
-    row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
+        row["strip_row"] = planes * in_strips
+        return Cost(row, blank, Parts(read=1, side=sides, strip_read=in_strips))
+    by_row, by_step = _starts(planned)
+    row["strip_started"] = planes * in_strips
     if not reads_ahead:
-        return Cost(row, blank, Parts(group=1, asked=1, asked_side=sides))
-    row["group"] = blank["group"] = 1
-    row["asked_side"] = sides
+        row.add(by_row)
+        sides = sides if by_row else 0  # one copy of all rows is merely shorter at the image's ends
+        return Cost(row, blank, Parts(group=1, asked=1, asked_side=sides, strip_asked=in_strips, **by_step))
+    row.add({**by_row, **by_step, "group": 1, "asked_side": sides, "strip_asked": in_strips})
+    blank["group"] = 1
     return Cost(row, blank)
 
 
@@ -166,22 +182,31 @@ def _filled(size: int) -> Parts:
     return Parts(blank=vectors, blank_pair=rest // PAIR_BYTES, store=rest % PAIR_BYTES)
 
 
-def _starts(planned: PlannedRows, pixels: int) -> int:
-    """Count the copies that the engine starts for a row: one for each block of channels, and of columns if there are.
+def _starts(planned: PlannedRows) -> tuple[Parts, Parts]:
+    """Count the copies that the engine starts for a row of the input, and those for all rows that a step asks for.
+
+    One copy moves all rows where they lie at equal distances, and so do their pixels: in one plane of channels, whose
+    pixels lie as the input's do or have no padding beside them. Else each row and plane has a copy of its own, and in
+    blocks of columns each block.
 
     >>> from hexconv.analyze.row_nest import planned_rows
     >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
     >>> from hexconv.spec.chain import EDGE_LAYOUTS
     >>> conv = Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30))
     >>> lying = [Chain(input=(1, 8, 20, 40), dtype="uint8", input_layout=each, conv=(conv,)) for each in EDGE_LAYOUTS]
-    >>> [_starts(planned_rows(chain, Plan(kernel="hvx", order="h_outer")), 20) for chain in lying]
-    [6, 1, 2]
+    >>> [dict(part) for chain in lying for part in _starts(planned_rows(chain, Plan(kernel="hvx", order="h_outer")))]
+    [{'block_start': 6}, {}, {}, {'start': 1}, {'row_start': 2}, {}]
     """
-    chain = planned.chain
-    if chain.input_layout == PIXELS:
-        return _planes(planned)[0]
-    of_columns = blocks(pixels, COLUMN_BLOCK) if chain.input_layout == IN_BLOCKS else 1
-    return blocks(chain.input[3], CHANNEL_BLOCK) * of_columns
+    chain, tensor = planned.chain, planned.extents[0]
+    (planes, together), (first, end) = _planes(planned), tensor.valid_columns
+    of_channels = blocks(chain.input[3], CHANNEL_BLOCK)
+    if chain.input_layout == IN_BLOCKS:
+        return Parts(block_start=of_channels * blocks(end - first, COLUMN_BLOCK)), Parts()
+    is_padded = end - first < tensor.columns
+    if chain.input_layout == PIXELS and planes == 1 and (together == chain.input[3] or not is_padded):
+        return Parts(), Parts(start=1)
+    starts = planes if chain.input_layout == PIXELS else of_channels
+    return Parts(**{"padded_start" if is_padded else "row_start": starts}), Parts()
 
 
 def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
@@ -223,9 +248,17 @@ def _pixels_moved(size: int, run: int, steps: tuple[int, int], pixels: int) -> P
         pixels: how many there are.
     """
     (whole, rest), row = divmod(size, run), Parts()
-    row.add(moved(run, *steps), whole * pixels)
-    row.add(moved(rest, *steps) if rest else {}, pixels)
+    row.add(_moved_in_loop(run, steps, pixels), whole)
+    row.add(_moved_in_loop(rest, steps, pixels) if rest else {})
     return row
+
+
+def _moved_in_loop(run: int, steps: tuple[int, ...], trips: int) -> Parts:
+    """Count the parts of a loop over short runs of bytes, one for each pixel of a row."""
+    parts = Parts(pixel_loop=1)
+    parts.add(moved(run, *steps), trips)
+    parts["pixel_line"] = parts.pop("line")
+    return parts
 
 
 def moved(run: int, *steps: int) -> Parts:
@@ -248,11 +281,12 @@ def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     last = len(planned.chain.conv) - 1
     tensor, tiles = planned.extents[-1], planned.channel_tiles(last)
     in_rows = planned.chain.output_layout != IN_BLOCKS
-    rows = tensor.batch * tensor.rows
+    rows, in_strips = tensor.batch * tensor.rows, planned.strips is not None
     if is_double:
-        groups = Cost(step=Parts(group=tiles, handed=tiles, start=0 if in_rows else tiles))
+        handed = Parts(group=tiles, handed=tiles, strip_handed=tiles * in_strips, start=0 if in_rows else tiles)
+        groups = Cost(step=handed)
         return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
-    step, once = Parts(write=tiles), Parts()
+    step, once = Parts(write=tiles, strip_write=tiles * in_strips), Parts()
     if in_rows:
         once.add(_row_written(planned), rows)
         return Cost(step=step, once=once)
@@ -261,7 +295,7 @@ def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     else:
         once["output_line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
     vectors = prod(tensor.packed_shape) * _result_bytes(planned) // VECTOR_BYTES
-    once["output"] = vectors
+    once["strip_output" if in_strips else "output"] = vectors
     return Cost(step=step, once=once)
 
 
@@ -292,7 +326,7 @@ def _row_written(planned: PlannedRows) -> Parts:
     if tensor.channels == planned.layouts.channel_units[-1]:
         return moved(pixels * tensor.channels * size, tensor.channels * size)
     for channels, times in runs.items():
-        row.add(moved(channels * size, tensor.channels * size), times * pixels)
+        row.add(_moved_in_loop(channels * size, (tensor.channels * size,), pixels), times)
     tiles = planned.channel_tiles(len(planned.chain.conv) - 1)
     row["open"] = pixels * runs.total() if len(runs) > 1 and tiles > 1 else 0
     return row

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,21 +51,33 @@ class Plans:
 
     def flags(self, knob: str, value: str) -> Integers:
         """Return where a knob has a value: [words, 1, 1]."""
-        return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+        if (knob, value) not in self._flags:
+            self._flags[knob, value] = np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+        return self._flags[knob, value]
 
-    @property
+    @cached_property
+    def _flags(self) -> dict[tuple[str, str], Integers]:
+        """The flags that were asked for."""
+        return {}
+
+    @cached_property
     def rolls_in_tiles(self) -> Integers:
         """Return where stripes roll inside of channel tiles, each of which is staged once: [words, 1, 1]."""
         return np.array([plan.rolls_in_tiles for plan in self.words])[:, None, None]
 
-    @property
+    @cached_property
     def ways(self) -> list[Way]:
         """The ways in which the stripes of some plan go."""
         return list(dict.fromkeys(map(way_of, self.words)))
 
+    @cached_property
+    def _way_numbers(self) -> list[int]:
+        """The number of the way of each combination of words."""
+        return [self.ways.index(way_of(plan)) for plan in self.words]
+
     def of_words(self, of_ways: Mapping[Way, Any]) -> Integers:
         """Return a figure of each combination of words, [words, ...], from that of the way in which its stripes go."""
-        return np.array([of_ways[way_of(plan)] for plan in self.words])
+        return np.array([of_ways[way] for way in self.ways])[self._way_numbers]
 
     def two_slots(
         self,

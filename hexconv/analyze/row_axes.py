@@ -162,13 +162,23 @@ class Tiles:
 
     def output_prices(self, priced: Priced) -> list[list[Any]]:
         """Price a step that copies some of the output, and what copies take once: without and with overlap."""
-        both = (on_output(self.planned, is_double) for is_double in (False, True))
-        return [[priced(spent.step), priced(spent.once)] for spent in both]
+        if ("output", priced) not in self._known:
+            both = (on_output(self.planned, is_double) for is_double in (False, True))
+            self._known["output", priced] = [[priced(spent.step), priced(spent.once)] for spent in both]
+        return self._known["output", priced]
 
     def input_prices(self, priced: Priced) -> list[list[Any]]:
         """Price rows and steps of the input, as in `prices`: without overlap, with it, and read ahead into a ring."""
-        ways = ((False, False), (True, False), (True, True))
-        return [[priced(parts) for parts in on_input(self.planned, *way).parts] for way in ways]
+        if ("input", priced) not in self._known:
+            ways = ((False, False), (True, False), (True, True))
+            costs = (on_input(self.planned, *way) for way in ways)
+            self._known["input", priced] = [[priced(parts) for parts in cost.parts] for cost in costs]
+        return self._known["input", priced]
+
+    @cached_property
+    def _known(self) -> dict[Hashable, Any]:
+        """The prices of input and output that were asked for."""
+        return {}
 
     def caches(self, tensor: int) -> CacheSizes:
         """Return all caches that a plan may have of a tensor, of the filter of the conv that makes it, and its scratch.
@@ -203,7 +213,14 @@ def _by_role(planned: PlannedRows, tensor: int) -> CacheSizes:
 
 
 WAYS = ((False, False), (False, True), (True, False), (True, True))
-"""The ways to copy: whether filters are resident, and whether copies overlap compute."""
+"""The ways to copy: whether filters are resident, and whether copies overlap compute, as the digits of a number."""
+
+
+@lru_cache(64)
+def _tiles(chain: Chain, plan: Plan, k_splits: tuple[int, ...]) -> tuple[Tiles, ...]:
+    """Return the tiles of a chain, which stripes of all heights share, and runs of steps."""
+    first = Tiles(planned_rows(chain, _tiled(plan, k_splits[0])))
+    return tuple(first.of_k_split(k_split) for k_split in k_splits)
 
 
 @dataclass(frozen=True)
@@ -217,11 +234,9 @@ class NestAxes:
     plans: Plans
 
     @cached_property
-    def tiles(self) -> list[Tiles]:
+    def tiles(self) -> tuple[Tiles, ...]:
         """What rows, steps and filters take, [K]."""
-        k_splits = self.plans.k_splits
-        first = Tiles(planned_rows(self.chain, _tiled(self.plans.sample, k_splits[0])))
-        return [first.of_k_split(k_split) for k_split in k_splits]
+        return _tiles(self.chain, self.plans.sample, self.plans.k_splits)
 
     @property
     def one(self) -> PlannedRows:
@@ -259,9 +274,8 @@ class NestAxes:
     def filter_copies(self, index: int, priced: Priced) -> Integers:
         """Price staging the whole filter of conv `index`: [words, 1, K]."""
         known = np.array([tiles.filter_prices(index, priced) for tiles in self.tiles]).T
-        return known[
-            [WAYS.index((plan.filters == "resident", plan.buffering == "double")) for plan in self.plans.words], None
-        ]
+        is_resident, is_double = self.plans.flags("filters", "resident"), self.plans.flags("buffering", "double")
+        return known[(2 * is_resident + is_double)[:, :, 0]]
 
     @cached_property
     def kind(self) -> type:

@@ -188,6 +188,20 @@ class Form(ABC):
         """Count the bytes that are read and written in each cache."""
 
 
+STORES_NEAR = 8
+"""The most vectors in a row that stores reach from one address: those beyond take packets of their own, as padding."""
+
+
+def fills(vectors: int) -> Parts:
+    """Count the parts of so many neighbouring vectors of fringe.
+
+    >>> dict(fills(3)), dict(fills(20))
+    ({'fill': 3, 'blank': 0}, {'fill': 8, 'blank': 12})
+    """
+    near = min(vectors, STORES_NEAR)
+    return Parts(fill=near, blank=vectors - near)
+
+
 @dataclass(frozen=True)
 class VectorForm(Form):
     """A form of HVX instructions: tiles of sums in registers, whose results are narrowed and stored by vectors."""
@@ -199,11 +213,11 @@ class VectorForm(Form):
         for blocks, times in conv.tiles.items():
             row.add(self.tile_parts(blocks), times)
             filled, all_vectors = (0, 0) if units.is_narrow else self._filled_vectors(blocks)
-            row.add({"fill": filled, "row": 1}, times)
-            blank.add({"fill": all_vectors, "blank_row": 1}, times)
+            row.add({**fills(filled), "row": 1}, times)
+            blank.add({**fills(all_vectors), "blank_row": 1}, times)
         if units.is_narrow:
-            row["fill"] = units.count * len(filled_columns(conv.target, units.vector_pixels))
-            blank["fill"] = units.count * units.columns // units.vector_pixels
+            row.add(fills(units.count * len(filled_columns(conv.target, units.vector_pixels))))
+            blank.add(fills(units.count * units.columns // units.vector_pixels))
         if conv.adds:
             addend = Addend(conv, conv.adds)
             row.add({"added": addend.row_vectors, "addend": addend.row_loads})

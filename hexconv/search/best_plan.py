@@ -15,8 +15,8 @@ from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
 from hexconv.search.found import PASSED_OVER, Found, choose, quickest
 from hexconv.search.grid import Figures, Grid, evaluate, joined
-from hexconv.search.question import SLACK, Question, cost, ranked, value
-from hexconv.search.space import Space, kinds_of_strips, least_bytes
+from hexconv.search.question import SLACK, Question, cost, first_ranked, value
+from hexconv.search.space import Space, Strip, kinds_of_strips, least_bytes
 from hexconv.spec import Chain
 from hexconv.spec.knobs import ColumnHalo
 
@@ -50,18 +50,25 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
     """Look at strips of columns too; `grid` and `found` are those of whole rows."""
     passed_over, bound = 0, lower_bound(chain)
     grids, known = [grid], _Known(question, found.fewest_packets, found.best, found.quick)
-    stale = dict.fromkeys(get_args(ColumnHalo), 0)
-    for strip in kinds_of_strips(chain, question.plan.kernel):
-        space = replace(grid.space, strips=(strip,))
+    kinds, stale = kinds_of_strips(chain, question.plan.kernel), dict.fromkeys(get_args(ColumnHalo), 0)
+    narrowest, fitting = {strip.column_halo: strip for strip in kinds}, dict[ColumnHalo, int]()
+
+    def in_strips(strip: Strip) -> Grid:
+        return evaluate(chain, replace(grid.space, strips=(strip,)), question.rates)
+
+    def is_over(strip: Strip, least: int) -> bool:
+        if stale[strip.column_halo] < MOST_STALE or known.may_move_less(least):
+            return False
+        return words_fitting(in_strips(narrowest[strip.column_halo]), question) == fitting[strip.column_halo]
+
+    for strip in kinds:
         least = least_bytes(chain, strip)
-        is_over = stale[strip.column_halo] >= MOST_STALE and not known.may_move_less(least)
-        if is_over or not known.may_gain(least):
-            passed_over += space.size
+        if not known.may_gain(least) or is_over(strip, least):
+            passed_over += replace(grid.space, strips=(strip,)).size
         else:
-            grids.append(evaluate(chain, space, question.rates))
-            gained = known.beside(grids[-1])
-            fits = bool((grids[-1].footprint_bytes <= question.vtcm_bytes).any())
-            is_stale = fits and question.objective != "footprint" and gained is known
+            grids.append(in_strips(strip))
+            gained, fitting[strip.column_halo] = known.beside(grids[-1]), words_fitting(grids[-1], question)
+            is_stale = fitting[strip.column_halo] and question.objective != "footprint" and gained is known
             stale[strip.column_halo] = stale[strip.column_halo] + 1 if is_stale else 0
             known = gained
     if len(grids) > 1:
@@ -71,7 +78,14 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
 
 MOST_STALE = 4
 """After so many kinds of strips in a row that fit and are no better, narrower ones of that kind are passed over, but
-for those that may move fewer bytes where these are asked for."""
+for those that may move fewer bytes where these are asked for, and where the narrowest ones fit with further words."""
+
+
+def words_fitting(grid: Grid, question: Question) -> int:
+    """Count the combinations of words of which some plan fits: narrower strips have room for more of them."""
+    fits = grid.footprint_bytes <= question.vtcm_bytes
+    words = len(grid.space.in_strips(0).words)
+    return int(fits.reshape(words, -1).any(axis=1).sum()) if words else 0
 
 
 @dataclass(frozen=True)
@@ -119,7 +133,7 @@ class _Known:
         fitting = np.flatnonzero(grid.footprint_bytes <= self.question.vtcm_bytes)
         if not len(fitting):
             return self
-        first = grid.figures(int(ranked(grid, fitting, self.question)[0]))
+        first = grid.figures(first_ranked(grid, fitting, self.question))
         best = min(filter(None, (self.best, first)), key=lambda figures: cost(figures, self.question))
         quick = tuple(plan for plan in quickest(grid, fitting, self.question) if not self._is_beaten(plan))
         return self if best is self.best and not quick else replace(self, best=best, quick=(*self.quick, *quick))

@@ -237,11 +237,11 @@ def _planned(case: Case, question: Question) -> Answer:
 
 
 PAID = 0.01
-"""The share of the least time that is paid for an answer that isn't worse than no plan in bytes and in packets."""
+"""The share of the least time that is paid for an answer that isn't worse than no plan in bytes nor in packets."""
 
 
 def _no_worse(cuts: Cuts, default: Figures | None, chain: Chain, question: Question) -> Cuts:
-    """Return the cuts by one that isn't worse than no plan in bytes and in packets, where the quickest is in both.
+    """Return the cuts by one that isn't worse than no plan in bytes nor in packets, where the quickest is in either.
 
     A plan may be quicker by the model of time alone: its steps hide more of their copies. It stays the answer where all
     others take more than `PAID` longer, and where another kernel than that of no plan is asked for.
@@ -258,8 +258,8 @@ def _no_worse(cuts: Cuts, default: Figures | None, chain: Chain, question: Quest
 
 
 def _is_worse(cut: Cut, default: Figures) -> bool:
-    """Whether a cut moves more bytes and takes more packets, too."""
-    return cut.traffic_bytes > default.traffic_bytes and cut.latency_packets > default.latency_packets
+    """Whether a cut moves more bytes, or takes more packets."""
+    return cut.traffic_bytes > default.traffic_bytes or cut.latency_packets > default.latency_packets
 
 
 def _unplanned(case: Case, question: Question) -> Figures | None:

@@ -62,6 +62,19 @@ def ranked(grid: Grid, numbers: Integers, question: "Question") -> Integers:
     return _as_quick_first(grid, order, question) if question.slack else order
 
 
+def first_ranked(grid: Grid, numbers: Integers, question: "Question") -> int:
+    """Return the best of some plans of a grid, as `ranked` sorts them."""
+    keys = [*COSTS[question.objective]]
+    if question.slack:
+        times = value(grid, question.quickness, question)[numbers]
+        numbers = numbers[times <= times.min() * (1 + question.slack)]
+        keys = ["traffic_bytes", "latency_packets", "footprint_bytes", question.quickness]
+    for name in keys:
+        values = value(grid, name, question)[numbers]
+        numbers = numbers[(values == values.min()).astype(bool)]
+    return int(numbers[0])
+
+
 def _as_quick_first(grid: Grid, order: Integers, question: "Question") -> Integers:
     """Put plans that are about as quick as the quickest first: by their bytes, then by packets and footprint."""
     times = value(grid, question.quickness, question)[order]

@@ -7,7 +7,9 @@ blocks of rows, then, where the kernel obeys `rows`, rows. Each kind of strips o
 the words that go with it.
 
 Of all heights with the same number of stripes the least is taken: its caches are the smallest, and stripes that are
-recomputed share the fewest rows. `reports.plans` holds the answers against a search of all heights.
+recomputed share the fewest rows. Of two and three stripes some higher ones are taken, too: nothing is computed beside
+the copies before the first stripe and behind the last one, which are short where the last stripe is.
+`reports.plans` holds the answers against a search of all heights.
 
 Of all widths with the same number of strips the least is taken: its strips share the fewest columns, or make the fewest
 right of the image, and its caches are the smallest; and beside it the least one of whole groups of 32 columns, where
@@ -75,9 +77,9 @@ class Strip:
 
 
 @lru_cache(REMEMBERED)
-def _in_strips(plan: Plan, strip: Strip) -> Plan:
-    """Return a plan with such strips; every piece of a chain asks for the same ones."""
-    return replace(plan, **strip.knobs)
+def _words_in_strips(words: tuple[Plan, ...], strip: Strip | None) -> tuple[Plan, ...]:
+    """Return those plans that may have strips, with these; every piece of a chain asks for the same ones."""
+    return tuple(replace(plan, **strip.knobs) for plan in words if strip.goes_with(plan)) if strip else words
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,10 @@ class Space:
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
         >>> Space.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()).shape
-        (14, 5, 4)
+        (14, 8, 4)
         """
         outputs = tensor_extents(chain)[1:]
-        blocks = sorted({height for output in outputs for height in least_heights(output.row_blocks)})
+        blocks = sorted({height for output in outputs for height in searched_heights(output.row_blocks)})
         has_channels = acts("k_split", kernel_of(chain, plan))
         channels = max(output.channel_blocks for output in outputs) if has_channels else 1
         rows = rows_of_stripes(chain) if acts("rows", plan.kernel or "plain") else ()
@@ -179,22 +181,20 @@ class Space:
         """Return one plan of the space."""
         ends = np.cumsum(self._sizes)
         strips = int(np.searchsorted(ends, number, side="right"))
-        space, rest = self.in_strips(strips), int(number) - int(ends[strips]) + self._sizes[strips]
-        word, h, k = np.unravel_index(rest, space.shape)
-        return replace(space.words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
+        words, (_, *others) = _words_in_strips(self.words, self.strips[strips]), self.shape
+        rest = int(number) - int(ends[strips]) + self._sizes[strips]
+        word, h, k = np.unravel_index(rest, (len(words), *others))
+        return replace(words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
 
     @cached_property
     def _sizes(self) -> list[int]:
         """How many plans there are with each kind of strips."""
-        return [prod(self.in_strips(number).shape) for number in range(len(self.strips))]
+        _, *others = self.shape
+        return [len(_words_in_strips(self.words, strip)) * prod(others) for strip in self.strips]
 
     def in_strips(self, number: int) -> "Space":
         """Return the plans with one of the kinds of strips."""
-        strip = self.strips[number]
-        if strip is None:
-            return replace(self, strips=(None,))
-        words = tuple(_in_strips(words, strip) for words in self.words if strip.goes_with(words))
-        return replace(self, words=words, strips=(None,))
+        return replace(self, words=_words_in_strips(self.words, self.strips[number]), strips=(None,))
 
     def flags(self, knob: str, value: str) -> np.ndarray:
         """Return where a knob has a value: [words, 1, 1]."""
@@ -208,13 +208,22 @@ class Space:
         return Plans(self.words, heights, tuple(map(int, self.k_splits)), sample)
 
 
-def least_heights(size: int) -> tuple[int, ...]:
-    """Return, for each number of stripes of so many rows or blocks, the least height that gives it.
+HIGHER = {2: 4, 3: 3}
+"""How many heights are searched that give so many stripes: from stripes of about equal heights to a last one of one row
+or block. More stripes have a short last one anyway."""
 
-    >>> least_heights(14)
-    (1, 2, 3, 4, 5, 7, 14)
+
+@lru_cache(REMEMBERED)
+def searched_heights(size: int) -> tuple[int, ...]:
+    """Return, for each number of stripes of so many rows or blocks, the least height that gives it; and higher ones.
+
+    >>> searched_heights(28)
+    (1, 2, 3, 4, 5, 6, 7, 10, 12, 13, 14, 18, 23, 27, 28)
     """
-    return tuple(dict.fromkeys(-(-size // stripes) for stripes in range(size, 0, -1)))
+    least = {-(-size // stripes) for stripes in range(1, size + 1)}
+    ends = ((-(-size // stripes), -(-size // (stripes - 1)) - 1, count) for stripes, count in HIGHER.items())
+    higher = {round(height) for end in ends if end[0] <= end[1] for height in np.linspace(*end)}
+    return tuple(sorted(least | higher))
 
 
 def rows_of_stripes(chain: Chain) -> tuple[int, ...]:
@@ -225,11 +234,11 @@ def rows_of_stripes(chain: Chain) -> tuple[int, ...]:
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 7, 8, 4), output_layout="NHWC", conv=(Conv2d(out_channels=2),))
     >>> rows_of_stripes(chain), rows_of_stripes(replace(chain, output_layout="NHWC8h8w32c"))
-    ((1, 2, 3, 4, 7), (1, 2, 4))
+    ((1, 2, 3, 4, 5, 6, 7), (1, 2, 4))
     """
     rows = tensor_extents(chain)[-1].rows
     parts = {height for height in PARTS_OF_BLOCK if height <= rows}
-    return tuple(sorted(parts if chain.output_layout == IN_BLOCKS else {*parts, *least_heights(rows)}))
+    return tuple(sorted(parts if chain.output_layout == IN_BLOCKS else {*parts, *searched_heights(rows)}))
 
 
 @lru_cache(REMEMBERED)

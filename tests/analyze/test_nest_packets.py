@@ -87,8 +87,9 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
     single, double = (nest_parts(rows_of_plan(chain, replace(plan, buffering=how))) for how in ("single", "double"))
-    engine = ("start", "block_start", "group", "asked", "asked_side", "handed")
-    by_kernel = ("line", "open", "vector", "unit", "rolled", "filter", "output", "output_line")
+    engine = ("start", "row_start", "padded_start", "block_start", "group", "asked", "asked_side", "handed")
+    in_pixels = ("pixel_line", "pixel_loop")
+    by_kernel = ("line", "open", "vector", "unit", "rolled", "filter", "output", "output_line", *in_pixels)
     moved = ("read", "write", "side", *by_kernel)
     assert all(double[name] == 0 for name in moved)
     assert all(single[name] == 0 for name in engine)
@@ -162,7 +163,10 @@ def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
     conv = Conv2d(out_channels=70, groups=70, requantize=HOW)
     chain = Chain(input=(1, 8, 8, 70), dtype="uint8", conv=(conv,))
     parts = nest_parts(rows_of_plan(chain, Plan(kernel="hvx")))
-    assert (parts["line"], parts["output_line"], parts["store"]) == (64 * 3 + 3, 3, 0), "a line for each filter's tile"
+    assert (parts["pixel_line"], parts["pixel_loop"], parts["line"]) == (64 * 3, 8 * 3, 3), (
+        "a line for each filter's tile"
+    )
+    assert (parts["output_line"], parts["store"]) == (3, 0)
     assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"
 
 

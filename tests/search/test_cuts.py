@@ -183,15 +183,16 @@ def test_the_page_has_these_rows(mebibytes: int) -> None:
 
 
 def check_beside_no_plan(chain: Chain, question: Question) -> None:
-    """The quickest is no slower than no plan, and not worse in bytes and in packets, or all that aren't are slower."""
+    """The quickest is no slower than no plan, and not worse in bytes nor in packets, or all that aren't are slower."""
     answer = plan_chain(Case("any", chain, question.plan), question)
     best, default, speed = answer.cuts.best, answer.unplanned, question.beta
     if not best or not default:
         return
     time = best.time_packets(speed)
     assert time <= default.time_packets(speed) * (1 + SLACK)
-    if best.traffic_bytes > default.traffic_bytes and best.latency_packets > default.latency_packets:
-        others = [cut for cut in answer.cuts.quick if cut.traffic_bytes <= default.traffic_bytes]
+    most = default.traffic_bytes, default.latency_packets
+    if best.traffic_bytes > most[0] or best.latency_packets > most[1]:
+        others = (cut for cut in answer.cuts.quick if cut.traffic_bytes <= most[0] and cut.latency_packets <= most[1])
         assert all(cut.time_packets(speed) > time * (1 + PAID) for cut in others)
 
 
@@ -203,15 +204,15 @@ def test_the_quickest_is_no_worse_than_no_plan(chain: Chain, log_limit: int, thr
     check_beside_no_plan(chain, Question(1 << log_limit, "time", plan, target="hexagon", bytes_per_packet=speed))
 
 
-def test_a_quicker_plan_that_takes_more_bytes_and_packets_than_none_is_not_the_answer() -> None:
+def test_a_quicker_plan_that_moves_more_bytes_than_none_is_not_the_answer() -> None:
     how, sides = Requantize(multiplier=1 << 17, shift=-4), Padding(top=1, left=1, bottom=1, right=1)
-    depthwise = Conv2d(out_channels=32, kernel=(3, 3), padding=sides, groups=32, requantize=how)
-    convs = (depthwise, Conv2d(out_channels=64, requantize=how))
-    chain = Chain(input=(1, 56, 56, 32), dtype="uint8", output_layout="NHWC", conv=convs)
-    question = Question(1 << 20, "time", Plan(kernel="hvx"), target="hexagon", bytes_per_packet=8.0)
+    first = Conv2d(out_channels=32, kernel=(3, 3), stride=(2, 2), padding=sides, requantize=how)
+    convs = (first, Conv2d(out_channels=64, kernel=(3, 3), padding=sides, requantize=how))
+    chain = Chain(input=(1, 128, 128, 3), dtype="uint8", output_layout="NHWC", conv=convs)
+    question = Question(1 << 20, "time", Plan(kernel="hvx"), target="hexagon", bytes_per_packet=28.0)
     answer, quickest = plan_chain(Case("any", chain, question.plan), question), best_cuts(chain, question).best
     best, default = answer.cuts.best, answer.unplanned
     assert best and default and quickest  # noqa: PT018
-    assert quickest.traffic_bytes > default.traffic_bytes
-    assert quickest.latency_packets > default.latency_packets >= best.latency_packets
+    assert quickest.traffic_bytes > default.traffic_bytes >= best.traffic_bytes
+    assert best.latency_packets <= default.latency_packets
     check_beside_no_plan(chain, question)
