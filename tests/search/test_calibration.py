@@ -103,7 +103,7 @@ RUN, COPY = LINES.splitlines()[0], LINES.splitlines()[-2]
         (LINES.replace(COPY, "hexconv-copy rows=1 bytes=9 arch=73 cycles=0 us=1"), "cycles=0"),
         (LINES.replace(COPY, "hexconv-copy rows=1 bytes=9 arch=73 cycles=9999999999999999 us=1"), "numbers up to"),
         (LINES.replace(COPY, "hexconv-copy rows=1 bytes=1 arch=73 cycles=1000000 us=900"), "whose copies alone take"),
-        (made_up(Stalls(1, 1, 1), 8.0, megahertz=4.0), "cycles at 4"),
+        (made_up(Stalls(1, 1, 1), 8.0, megahertz=4.0), "MHz; expected 10 to 10000 MHz"),
         ("\n" * 20_000, "20000 lines"),
     ],
     ids=range(12),
