@@ -11,7 +11,7 @@ from functools import lru_cache
 import tvm
 from tvm.target import Target
 
-from hexconv.apart.process import Apart, Limits, Task
+from hexconv.apart.process import Apart, Limits
 from hexconv.errors import HexconvWarning, Unsupported
 from hexconv.lower.encodable import NoLowRegister, with_loops_in_reach, with_low_registers, without_stored_loads
 from hexconv.lower.fewer_stalls import with_fewer_stalls
@@ -19,7 +19,6 @@ from hexconv.written import scratch
 
 LIMITS = Limits(seconds=120, memory_bytes=4 << 30)
 """The limits of one assembly; an assembler that reaches them counts as one that refuses the text."""
-_STDERR = 2
 _ERROR = "error: "
 _TO_QUOTE = re.compile(r'[^ -~]|["\\]')
 
@@ -81,23 +80,9 @@ def compiled_apart(text: str) -> bytes:
 @lru_cache(maxsize=1)
 def _assembler(_process: int) -> Apart:
     """Return the process that assembles for this one."""
-    apart = Apart("hexconv.lower.object_file:assemble", LIMITS)
+    apart = Apart("hexconv.assembler:assemble", LIMITS)
     atexit.register(apart.close)
     return apart
-
-
-def assemble(task: Task) -> Task:
-    """Assemble `module` (LLVM's text) to `kernel` (an object) in the process apart; LLVM's messages go to `said`."""
-    usual = os.dup(_STDERR)
-    said = os.open(task["said"], os.O_WRONLY | os.O_CREAT)
-    os.dup2(said, _STDERR)
-    os.close(said)
-    try:
-        tvm.runtime.load_module(task["module"]).write_to_file(task["kernel"], "o")
-    finally:
-        os.dup2(usual, _STDERR)
-        os.close(usual)
-    return {}
 
 
 def _first_error(said: str) -> str:
