@@ -212,7 +212,7 @@ HMX = KernelRules(
     refusals=_engine_refusals,
     unstated=_engine_unstated,
     is_offered=False,
-    caveat="; a model performs its packets, nothing of it ran on hardware",
+    caveat=", by a model of the engine: nothing of it ran on hardware",
 )
 
 
