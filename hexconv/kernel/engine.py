@@ -32,7 +32,7 @@ WHOLE_SCALE = 2048
 
 @dataclass(frozen=True)
 class EnginePackets:
-    """Packets of the matrix engine: numbers, or arrays for many plans.
+    """Packets of the matrix engine; of many plans, arrays stand in the place of numbers.
 
     Attributes:
         multiplies: packets that multiply.
@@ -42,11 +42,11 @@ class EnginePackets:
         clears: packets that clear the sums.
     """
 
-    multiplies: Any = 0
-    taps: Any = 0
-    stores: Any = 0
-    table_loads: Any = 0
-    clears: Any = 0
+    multiplies: int = 0
+    taps: int = 0
+    stores: int = 0
+    table_loads: int = 0
+    clears: int = 0
 
     def __add__(self, other: "EnginePackets") -> "EnginePackets":
         """Return the packets of both."""

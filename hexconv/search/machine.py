@@ -211,15 +211,13 @@ class BesideEngine:
         tile_packets: those of HVX for a tile whose sums it narrows.
         copy_packets: those of 32 bytes that the kernel copies itself.
         start_packets: those of 32 bytes that the copy engine copies.
-        error: the largest share by which a run of `reports/hmx.csv` differs from these.
-        source: how they were found.
+        source: how they were found, and how exact they are.
     """
 
     call_packets: float
     tile_packets: float
     copy_packets: float
     start_packets: float
-    error: float
     source: str
 
 
