@@ -7,8 +7,10 @@ from typing import Protocol
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph, Node
 from hexconv.spec import Chain, Conv2d
+from hexconv.spec.addition import Add
 from hexconv.spec.chain import PIXELS
 from hexconv.spec.dtypes import Dtype
+from hexconv.spec.names import INPUT, conv_name
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,34 @@ class Inexact:
 
 
 @dataclass(frozen=True)
+class Joined:
+    """An Add of codes in a conv's epilogue.
+
+    Attributes:
+        other: the tensor that is added.
+        other_zero_point: its zero point.
+        use: the nodes by which that tensor is read.
+        result: the tensor that the sum is.
+        scales: of the conv's own codes, of the other tensor's, and of the sum's.
+        zero_point: the zero point of the sum.
+        clamp: the least and the most code of the sum; None where it may be any.
+    """
+
+    other: str
+    other_zero_point: int
+    use: tuple[Node, ...]
+    result: str
+    scales: tuple[float, float, float]
+    zero_point: int
+    clamp: tuple[int, int] | None
+
+    def add(self, tensor: int) -> Add:
+        """The Add as a case states it; `tensor` is the number of the other tensor in its chain."""
+        name = conv_name(tensor) if tensor else INPUT
+        return Add(from_=name, scales=self.scales, zero_point=self.zero_point, clamp=self.clamp)
+
+
+@dataclass(frozen=True)
 class Unit:
     """One conv with the nodes before and behind it that a chain can do in the same step.
 
@@ -77,6 +107,7 @@ class Unit:
         inexact: what makes its results other than the model's.
         unfolded: why a QuantizeLinear that is there does not fold into it; empty where it does, or there is none.
         notes: what else a user should know of how it is read.
+        joined: the Add in its epilogue, if the chain that it is in has the other tensor.
     """
 
     node: Node
@@ -92,6 +123,12 @@ class Unit:
     inexact: tuple[Inexact, ...] = ()
     unfolded: str = ""
     notes: tuple[str, ...] = ()
+    joined: Joined | None = None
+
+    @property
+    def written(self) -> str:
+        """The tensor that it writes, with what is added to it."""
+        return self.joined.result if self.joined else self.result
 
     @property
     def alone(self) -> Chain:

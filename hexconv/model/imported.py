@@ -80,7 +80,7 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
     runs = find_runs(graph, convs)
     digits = max(2, len(str(len(runs))))
     names = [f"{number:0{digits}d}-{slug(run.units[0].node.name)}" for number, run in enumerate(runs, 1)]
-    makers = {run.units[-1].result: name for name, run in zip(names, runs, strict=True)}
+    makers = {run.result: name for name, run in zip(names, runs, strict=True)}
     network = Manifest(
         model=path.name,
         notes=_notes(runs),
@@ -98,7 +98,7 @@ def _entry(name: str, run: Run, after: tuple[str, ...]) -> ChainEntry:
         case=name,
         convs=tuple(unit.node.name for unit in run.units),
         input=run.units[0].source,
-        output=run.units[-1].result,
+        output=run.result,
         ended_by=run.ending.op,
         reason=run.ending.reason,
         after=after,

@@ -32,7 +32,7 @@ SHOWN_OPERATORS = 6
 
 def unfused_operators(graph: Graph, runs: Sequence[Run]) -> tuple[OperatorEntry, ...]:
     """Account for every node that a call computes outside of the chains, in the order of the graph."""
-    needed = graph.needed({run.units[-1].result: run.units[0].source for run in runs})
+    needed = graph.needed({run.result: run.source for run in runs})
     return tuple(_Account(graph, set(needed.values())).entries())
 
 

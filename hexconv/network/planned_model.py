@@ -149,7 +149,7 @@ def members_of(imported: Imported) -> tuple[Member, ...]:
 
 def _member(imported: Imported, index: int) -> Member:
     case, run, weights = imported.cases[index], imported.runs[index], imported.weights(index)
-    dtype = imported.graph.type_of(run.units[-1].result).dtype
+    dtype = imported.graph.type_of(run.result).dtype
     try:
         return Member(replace(case, chain=bounded(case.chain, weights)), run, weights, dtype)
     except HexconvError as refusal:  # no kernel has room for the sums of these weights

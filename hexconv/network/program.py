@@ -237,12 +237,12 @@ class Member:
     @property
     def source(self) -> str:
         """The tensor that it reads."""
-        return self.run.units[0].source
+        return self.run.source
 
     @property
     def result(self) -> str:
         """The tensor that it writes."""
-        return self.run.units[-1].result
+        return self.run.result
 
 
 COMPUTED = ("float32", "uint8", "int8", "int16", "int32")

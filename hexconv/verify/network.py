@@ -11,7 +11,7 @@ What hexconv has no operator or no plan for takes ONNX Runtime's tensors in the 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log10
 from pathlib import Path
@@ -228,8 +228,10 @@ def compiled_as_far(path: Path, planned: PlannedModel, asked: Asked) -> tuple[Pl
 def judged(graph: Graph, whole: Whole, member: Member, found: Values) -> Iterator[ConvVerdict]:
     """Judge every conv of a chain alone."""
     for index, unit in enumerate(member.run.units):
-        own = weights_of(member.weights, index, 1)
-        yield judge(Definition(graph, unit), piece_of(member.case.chain, index, index + 1), own, found, whole)
+        own, chain = weights_of(member.weights, index, 1), member.case.chain
+        convs = (replace(conv, add=None) if number == index else conv for number, conv in enumerate(chain.conv))
+        alone = piece_of(replace(chain, conv=tuple(convs)), index, index + 1)
+        yield judge(Definition(graph, unit), alone, own, found, whole)
 
 
 def _chain(member: Member, convs: tuple[ConvVerdict, ...], steps: Sequence[StepVerdict], reason: str) -> ChainVerdict:
