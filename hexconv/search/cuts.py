@@ -142,7 +142,8 @@ class Pieces:
         A cut moves at least what its pieces need. Single convs are always searched: they are what fusing is held
         against.
         """
-        if end - first > 1 and self.are_alone(first, end) and self._is_hopeless(first, end):
+        has_cuts = any(cut not in self.chain.whole for cut in range(first + 1, end))
+        if has_cuts and self.are_alone(first, end) and self._is_hopeless(first, end):
             return None
         return self.found(first, end)
 
