@@ -31,6 +31,7 @@ def import_(
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     target: Target = "hexagon",
     weights: bool = False,
+    blocks: Annotated[bool, Parameter(negative=())] = False,
     wide: bool = False,
     json: bool = False,
 ) -> int:
@@ -44,6 +45,7 @@ def import_(
         shape: state the sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
         target: show the kernels that the chains get on Hexagon, or on this machine (llvm).
         weights: also write each chain's filters and biases, as `CASE.npz`.
+        blocks: make an Add part of the chain before it where that has both tensors: a residual block is then one chain.
         wide: show all columns of tables.
         json: print JSON instead.
     """
@@ -56,7 +58,7 @@ def import_(
 
     check_folder("--output", output)
     with waiting(f"reading {model.name}"):
-        imported = import_model(model, stated_shapes("import", shape or ()))
+        imported = import_model(model, stated_shapes("import", shape or ()), blocks)
         files = write_network(imported, output, weights)
     kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
     for name, choices in kernels.items():

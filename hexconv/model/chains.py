@@ -7,7 +7,7 @@ before:  DequantizeLinear(conv), DequantizeLinear(other) -> Add -> Relu -> Quant
 after:   the conv's codes, and those of the other tensor, make the codes of the sum
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -76,15 +76,27 @@ def _chain(units: Sequence[Unit]) -> Chain:
     return units[0].chain(tuple(convs))
 
 
-def find_runs(graph: Graph, convs: Convs) -> tuple[Run, ...]:
-    """Find all maximal chains, in the order of their first convs; each conv that is taken is in one."""
+def find_runs(graph: Graph, convs: Convs, blocks: bool = False) -> tuple[Run, ...]:
+    """Find all maximal chains, in the order of their first convs; each conv that is taken is in one.
+
+    Args:
+        graph: the graph of the model.
+        convs: its convs.
+        blocks: whether an Add is part of the chain before it, where that has both tensors.
+    """
     runs, taken = list[Run](), set[int]()
+    read = {unit.result: joined_by(graph, unit) for unit in convs.units} if blocks else {}
+    adds = {result: joined for result, joined in read.items() if joined}
     for unit in convs.units:
         if id(unit) not in taken:
-            found = _grown(graph, unit, convs)
+            found = _grown(graph, unit, convs, adds)
             taken |= {id(each) for each in found[0]}
-            runs.append(Run(_joined(graph, _alike(found[0])), found[1]))
+            runs.append(Run(_joined(_alike(found[0]), adds), found[1]))
     return tuple(runs)
+
+
+Adds = Mapping[str, Joined]
+"""The Adds that convs may have in their epilogues, by the tensors that these convs make."""
 
 
 Use = tuple[Node, ...]
@@ -100,28 +112,28 @@ def _uses(graph: Graph, tensor: str) -> list[Use]:
     return found
 
 
-def _grown(graph: Graph, unit: Unit, convs: Convs) -> tuple[list[Unit], Ending]:
+def _grown(graph: Graph, unit: Unit, convs: Convs, adds: Adds) -> tuple[list[Unit], Ending]:
     """Follow convs from one on; a tensor that several nodes read is passed if later convs add it in their epilogue.
 
     Where an Add that reads such a tensor turns out to be none of the chain, the chain ends at that tensor.
     """
     units, waiting = [unit], dict[int, list[Use]]()
-    ending = _goes_on(graph, units, convs, waiting)
+    ending = _goes_on(graph, units, convs, adds, waiting)
     while ending is None:
-        ending = _goes_on(graph, units, convs, waiting)
+        ending = _goes_on(graph, units, convs, adds, waiting)
     while True:
-        added = [each.joined.use for each in _joined(graph, units) if each.joined]
+        added = [each.joined.use for each in _joined(units, adds) if each.joined]
         left = [count for count, uses in waiting.items() if any(use not in added for use in uses)]
         if not left:
             return units, ending
         units = units[: left[0]]
         waiting = {count: uses for count, uses in waiting.items() if count < left[0]}
-        ending = _ending(graph, _joined(graph, units)[-1], convs)
+        ending = _ending(graph, _joined(units, adds)[-1], convs)
 
 
-def _goes_on(graph: Graph, units: list[Unit], convs: Convs, waiting: dict[int, list[Use]]) -> Ending | None:
+def _goes_on(graph: Graph, units: list[Unit], convs: Convs, adds: Adds, waiting: dict[int, list[Use]]) -> Ending | None:
     """Append the conv with which a chain goes on, and note what else reads the tensor between; or say why it ends."""
-    unit = _joined(graph, units)[-1]
+    unit = _joined(units, adds)[-1]
     if unit.written in graph.outputs:
         return Ending("output", f"{unit.written} is an output of the model")
     if len(units) == MOST_CONVS:
@@ -130,8 +142,8 @@ def _goes_on(graph: Graph, units: list[Unit], convs: Convs, waiting: dict[int, l
     for following in (other for other in convs.units if other.source == unit.written):
         own = [use for use in uses if use == following.entry[: len(use)]]
         others = [use for use in uses if use not in own]
-        adds = all(use[-1].op.rpartition(".")[2] in (*SUMS, QLINEAR) for use in others)
-        if len(own) == 1 and adds and _is_exclusive(graph, following, bool(others)):
+        are_adds = not others or (adds and all(_is_sum(use[-1]) for use in others))
+        if len(own) == 1 and are_adds and _is_exclusive(graph, following, bool(others)):
             if mismatch := _mismatch(unit, following):
                 return mismatch
             if others:
@@ -141,11 +153,15 @@ def _goes_on(graph: Graph, units: list[Unit], convs: Convs, waiting: dict[int, l
     return _ending(graph, unit, convs)
 
 
-def _joined(graph: Graph, units: Sequence[Unit]) -> tuple[Unit, ...]:
+def _is_sum(node: Node) -> bool:
+    return node.op.rpartition(".")[2] in (*SUMS, QLINEAR)
+
+
+def _joined(units: Sequence[Unit], adds: Adds) -> tuple[Unit, ...]:
     """The convs of a chain with the Adds whose other tensor is one of the chain."""
     found = list[Unit]()
     for unit in units:
-        joined = joined_by(graph, unit)
+        joined = adds.get(unit.result)
         if joined and _fits([*found, replace(unit, joined=joined)]):
             found.append(replace(unit, joined=joined))
         else:

@@ -64,12 +64,13 @@ class Imported:
         return arrays
 
 
-def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
+def import_model(path: Path, shapes: Shapes | None = None, blocks: bool = False) -> Imported:
     """Find the chains of an ONNX model.
 
     Args:
         path: the `.onnx` file; external data lies beside it.
         shapes: the shapes of the model's inputs, by name, where the model leaves sizes open.
+        blocks: whether an Add is part of the chain before it, where that has both tensors.
 
     Raises:
         InputError: the file can't be used.
@@ -77,7 +78,7 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
     model = load_model(path, shapes)
     graph = Graph.of(model, path.parent)
     convs = convs_of(graph)
-    runs = find_runs(graph, convs)
+    runs = find_runs(graph, convs, blocks)
     digits = max(2, len(str(len(runs))))
     names = [f"{number:0{digits}d}-{slug(run.units[0].node.name)}" for number, run in enumerate(runs, 1)]
     makers = {run.result: name for name, run in zip(names, runs, strict=True)}

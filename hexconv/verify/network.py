@@ -142,7 +142,7 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
     """
     runtime()  # a missing ONNX Runtime is reported before anything that takes time
     wanted = asked.wanted
-    imported, whole = import_model(path, wanted.shapes), Whole.load(path, wanted.shapes)
+    imported, whole = import_model(path, wanted.shapes, wanted.blocks), Whole.load(path, wanted.shapes)
     inputs = inputs_of(whole.graph, whole.inputs, str(path), wanted.given, wanted.seed)
     many = list(_further(whole, asked))
     steps = len(imported.cases) + len(many) + 3

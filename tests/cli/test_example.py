@@ -9,6 +9,9 @@ from onnx import checker, load_model
 from hexconv.cli.app import exit_code
 from hexconv.example import NETWORK
 from hexconv.example.make import example_network
+from hexconv.model import import_model
+from hexconv.network.answer import answer
+from hexconv.network.planned_model import plan, question_of
 from hexconv.run.given import weights_of
 
 LARGEST_BYTES = 200_000
@@ -61,3 +64,18 @@ def test_arrays_are_numbered_anew() -> None:
         "filter1": 10,
         "filter2": 11,
     }
+
+
+def test_blocks_of_the_network_compute_what_its_chains_and_adds_do() -> None:
+    """Its residual block is one chain with all other convs; in numpy, step by step, the outputs are the same bytes."""
+    image = {"image": np.random.default_rng(0).integers(0, 256, (1, 3, 128, 128)).astype(np.float32)}
+    made = []
+    for blocks, chains in ((False, 3), (True, 1)):
+        imported = import_model(NETWORK, blocks=blocks)
+        assert len(imported.cases) == chains
+        program = plan(imported, question_of(1 << 20, target="llvm")).as_read
+        assert program
+        made.append(answer(program, {port.name: image["image"] for port in program.inputs}))
+    assert [conv.add.from_ for conv in imported.cases[0].chain.conv if conv.add] == ["conv2"]
+    for name, array in made[0].items():
+        assert np.array_equal(array, made[1][name])
