@@ -255,14 +255,14 @@ def _not_negative(matrix: Integers, wanted: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class _Counted:
-    """What a plan does, by the closed forms: packets of the slowest thread, by kind, and bytes."""
+    """What a plan does, by the closed forms: packets of the slowest thread, by kind, and bytes; on any architecture."""
 
     packets: Stalls
     bytes: float
 
     @classmethod
     def of(cls, name: str, arch: str) -> "_Counted":
-        plan = replace(PLANS[name], arch=arch)
+        plan = PLANS[name]
         prices, packets = rates(arch).nest.parts, dict.fromkeys(asdict(Stalls(0, 0, 0)), 0.0)
         for part, times in nest_parts(Planned(CHAIN, plan).axes).items():
             packets[kind_of_packets(part)] += prices.get(part, 0.0) * float(times) / plan.threads  # bands are alike

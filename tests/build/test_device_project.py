@@ -17,7 +17,7 @@ from hexconv.build.device_project import MOST_PORTS, DevicePort, DeviceProgram, 
 from hexconv.cli.app import exit_code
 from hexconv.errors import Unsupported
 from hexconv.run.tensors import random_tensors
-from hexconv.search.calibration import COPY_LINE, PLANS, RUN_LINE, calibrate, read_lines
+from hexconv.search.calibration import COPY_LINE, PLANS, RUN_LINE, read_lines
 from hexconv.spec import Case, Plan
 from tests.build.test_build import INTEGERS, ISA, OF_FLOATS, ZIG
 from tests.deep import DEEP
@@ -224,7 +224,7 @@ STATIC = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
 
 @pytest.mark.simulator
 @DEEP
-def test_the_programs_of_a_first_run_print_lines_that_a_machine_is_fitted_to(tmp_path: Path) -> None:
+def test_the_programs_of_a_first_run_print_lines_that_are_read(tmp_path: Path) -> None:
     """By packets of QEMU in place of cycles, and a made-up clock: lines of a simulator are refused otherwise."""
     assert exit_code(["calibrate", "--programs", str(tmp_path / "o"), "--isa", ISA]) == 0
     compiled(tmp_path / "o")
@@ -234,8 +234,6 @@ def test_the_programs_of_a_first_run_print_lines_that_a_machine_is_fitted_to(tmp
     timed = re.sub(r"cycles=(\d+) us=\d+", lambda found: f"cycles={found[1]} us={int(found[1]) // 1000}", said)
     lines = read_lines(timed, "lines")
     assert set(lines.runs) == set(PLANS)
-    machine = calibrate(lines, "lines").machine
-    assert machine.stalls.single * machine.cycles_per_packet == pytest.approx(1, rel=0.15)
 
 
 def build_model(name: str, place: Path, *options: str) -> int:

@@ -12,7 +12,7 @@ from hexconv.cli.app import exit_code
 from hexconv.errors import InputError
 from hexconv.search.best_plan import best_plan
 from hexconv.search.calibration import CHAIN, FITTED, PLANS, THREADS, _Counted, calibrate, first_run, read_lines
-from hexconv.search.machine import Stalls, read_machine
+from hexconv.search.machine import Stalls, known_machines, read_machine
 from hexconv.search.question import Question
 from hexconv.spec import Plan
 from tests.draws import LOWERED
@@ -50,6 +50,12 @@ def test_what_lines_were_made_of_is_found(stalls: Stalls, bytes_per_cycle: float
     assert machine.threads == pytest.approx({"2": longer, "4": longer}, rel=0.01)
     assert machine.error < 0.01
     assert machine.megahertz == pytest.approx(1200, rel=0.01)
+
+
+@pytest.mark.parametrize("arch", known_machines())
+def test_lines_of_every_architecture_are_read(arch: str) -> None:
+    lines = read_lines(LINES.replace("arch=73", f"arch={arch[1:]}"), "lines")
+    assert calibrate(lines, "lines").machine.rates.source == "lines"
 
 
 def test_the_plans_of_a_first_run_are_those_that_the_fit_can_tell_apart() -> None:
