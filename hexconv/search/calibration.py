@@ -2,18 +2,21 @@
 
 A first run prints lines of words, one for each run of a plan, and one for each pattern of copies:
 
-    hexconv-run plan=low arch=73 vtcm=1 cycles=1700000 us=1400
+    hexconv-run plan=tall arch=73 vtcm=1 cycles=1700000 us=1400
     hexconv-copy rows=1 bytes=65536 arch=73 cycles=5200 us=4
 
-The first four plans copy, then compute, in one thread and in VTCM, and differ in how often they multiply, for how many
-tiles at once, and in what else they do. Three figures are fitted to them, none below zero, by least squares of shares:
+The first four plans run in one thread and in VTCM, their copies beside them, and differ in how often they multiply, for
+how many tiles at once, and in what else they do. Three figures are fitted to them, none below zero, by least squares of
+shares:
 
-    cycles - bytes / bytes_per_cycle = single * packets that multiply for one tile of channels
-                                     + several * packets that multiply for several + others * all other packets
+    cycles - what the model of time has beside packets = single * packets that multiply for one tile of channels
+                                                       + several * packets that multiply for several tiles
+                                                       + others * all other packets
 
-The three other plans are the first one outside of VTCM, and on two and four threads. Of several lines of a plan or of a
-pattern the median counts. Lines come from anywhere: their words, numbers and count are checked, and their plans are
-looked up by name.
+Beside packets a call waits for what no step hides, and for copies that take longer than a step
+(`hexconv.analyze.step_times`), which depends on the figures: the fit is repeated. The three other plans are the first
+one outside of VTCM, and on two and four threads. Of several lines of a plan or of a pattern the median counts. Lines
+come from anywhere: their words, numbers and count are checked, and their plans are looked up by name.
 """
 
 import re
@@ -24,26 +27,24 @@ from statistics import median
 
 import numpy as np
 
-from hexconv.analyze import planned_work
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.row_grid import nest_parts
 from hexconv.errors import InputError
+from hexconv.search.grid import figures_of
 from hexconv.search.machine import Machine, Stalls, kind_of_packets, known_machines, rates
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.whitelist import plain
 
 _CONV = Conv2d(
     out_channels=64,
-    kernel=(3, 3),
-    padding=1,  # pyright: ignore[reportArgumentType]
     requantize=Requantize(multiplier=1 << 17, shift=-4),
 )
-CHAIN = Chain(input=(1, 32, 32, 64), dtype="uint8", conv=(_CONV, _CONV))
-_TALL = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", storage="vtcm", rows=16)
+CHAIN = Chain(input=(1, 64, 64, 64), dtype="uint8", conv=(_CONV, _CONV))
+_TALL = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", storage="vtcm", rows=8)
 FITTED = {
     "tall": _TALL,
-    "again": replace(_TALL, rows=2, halo="recompute"),
+    "strips": replace(_TALL, rows=2, w_split=1),
     "wide": replace(_TALL, k_split=2),
     "staged": replace(_TALL, rows=1, filters="per_tile"),
 }
@@ -55,7 +56,7 @@ PLANS = {
     OUTSIDE: replace(_TALL, storage="global"),
     **{name: replace(_TALL, rows=4, threads=threads) for name, threads in THREADS.items()},
 }
-MOST_BYTES, MOST_LINES, LONGEST_LINE, LARGEST = 1 << 20, 10_000, 200, 1 << 53
+MOST_LINES, LONGEST_LINE, LARGEST, ROUNDS = 10_000, 200, 1 << 53, 8
 RUN_LINE = re.compile(
     r"hexconv-run plan=([a-z]{1,16}) arch=(\d{1,3}) vtcm=([01]) cycles=(\d{1,16}) us=(\d{1,16})", re.ASCII
 )
@@ -211,17 +212,18 @@ def calibrate(lines: Lines, source: str) -> Fit:
         InputError: copies alone take longer than the plans whose copies they are, so that nothing is left to fit.
     """
     bytes_per_cycle = lines.copies[1]  # stripes of whole rows are of one run
-    counted = {name: _Counted.of(name, lines.arch) for name in PLANS}
+    packets = np.array([astuple(_packets(name, lines.arch)) for name in FITTED])
     measured = np.array([lines.runs[name] for name in FITTED])
-    copied = np.array([counted[name].bytes for name in FITTED]) / bytes_per_cycle
-    computed = measured - copied
-    if np.any(computed <= 0):
-        worst = list(FITTED)[int(np.argmin(computed))]
-        what = f"plan={worst} in {lines.runs[worst]:.0f} cycles, whose copies alone take {copied.min():.0f}"
-        raise InputError(source, what, "lines of one run of the first run's program")
-    packets = np.array([astuple(counted[name].packets) for name in FITTED])
-    fitted = _not_negative(packets / measured[:, None], computed / measured)
-    predicted = packets @ fitted + copied
+    fitted = np.full(packets.shape[1], float(np.median(measured / packets.sum(axis=1))))
+    for _ in range(ROUNDS):
+        modelled = np.array([_modelled(name, fitted, bytes_per_cycle, lines.arch) for name in FITTED])
+        computed = measured - (modelled - packets @ fitted)
+        if np.any(computed <= 0):
+            worst = int(np.argmin(computed))
+            what = f"plan={list(FITTED)[worst]} in {measured[worst]:.0f} cycles, less than its copies take"
+            raise InputError(source, what, "lines of one run of the first run's program")
+        fitted = _not_negative(packets / measured[:, None], computed / measured)
+    predicted = np.array([_modelled(name, fitted, bytes_per_cycle, lines.arch) for name in FITTED])
     mean = float((packets @ fitted).sum() / packets.sum())
     machine = Machine(
         source=plain(source),
@@ -231,7 +233,7 @@ def calibrate(lines: Lines, source: str) -> Fit:
         cycles_per_packet=_short(mean),
         stalls=Stalls(*(_short(float(each) / mean) for each in fitted)),
         error=_short(float(np.max(np.abs(predicted / measured - 1)))),
-        threads=dict(_contentions(lines, counted, fitted)),
+        threads=dict(_contentions(lines, fitted)),
         told=dict(_told(lines)),
     )
     plans = (FittedPlan(name, lines.runs[name], float(each)) for name, each in zip(FITTED, predicted, strict=True))
@@ -253,30 +255,26 @@ def _not_negative(matrix: Integers, wanted: Integers) -> Integers:
     return min(found, key=lambda each: float(np.sum((matrix @ each - wanted) ** 2)))
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """What a plan does, by the closed forms: packets of the slowest thread, by kind, and bytes; on any architecture."""
-
-    packets: Stalls
-    bytes: float
-
-    @classmethod
-    def of(cls, name: str, arch: str) -> "_Counted":
-        plan = PLANS[name]
-        prices, packets = rates(arch).nest.parts, dict.fromkeys(asdict(Stalls(0, 0, 0)), 0.0)
-        for part, times in nest_parts(Planned(CHAIN, plan).axes).items():
-            packets[kind_of_packets(part)] += prices.get(part, 0.0) * float(times) / plan.threads  # bands are alike
-        moved = float(sum(planned_work(CHAIN, plan).traffic_bytes.values()))
-        return cls(Stalls(**packets), moved)
+def _packets(name: str, arch: str) -> Stalls:
+    """Return the packets of a plan by kind, by the closed forms."""
+    prices, packets = rates(arch).nest.parts, dict.fromkeys(asdict(Stalls(0, 0, 0)), 0.0)
+    for part, times in nest_parts(Planned(CHAIN, PLANS[name]).axes).items():
+        packets[kind_of_packets(part)] += prices.get(part, 0.0) * float(times)
+    return Stalls(**packets)
 
 
-def _contentions(lines: Lines, counted: Mapping[str, _Counted], fitted: Integers) -> Iterator[tuple[str, float]]:
+def _modelled(name: str, cycles: Integers, bytes_per_cycle: float, arch: str) -> float:
+    """Return the cycles of a plan by the model of time, from those of each kind of packets."""
+    paced = rates(arch).at_pace(Stalls(*map(float, cycles)))
+    return figures_of(CHAIN, PLANS[name], paced).time_packets(bytes_per_cycle)
+
+
+def _contentions(lines: Lines, fitted: Integers) -> Iterator[tuple[str, float]]:
     """Yield how much longer a packet takes on several threads, by their number, where a line tells."""
     for name, threads in THREADS.items():
         if name in lines.runs:
-            computed = lines.runs[name] - counted[name].bytes / lines.copies[1]
-            alone = float(np.array(astuple(counted[name].packets)) @ fitted)
-            yield str(threads), _short(max(computed / alone, 0.01))
+            alone = _modelled(name, fitted, lines.copies[1], lines.arch)
+            yield str(threads), _short(max(lines.runs[name] / alone, 0.01))
 
 
 def _told(lines: Lines) -> Iterator[tuple[str, float]]:

