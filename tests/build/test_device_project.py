@@ -230,7 +230,7 @@ def test_the_programs_of_a_first_run_print_lines_that_are_read(tmp_path: Path) -
     compiled(tmp_path / "o")
     status, said = told(tmp_path / "o", "--lines", "--runs", "1")
     assert status == 0, said
-    assert said.count(": 0 of 65536 elements of output differ") == len(PLANS)
+    assert said.count(": 0 of 262144 elements of output differ") == len(PLANS)
     timed = re.sub(r"cycles=(\d+) us=\d+", lambda found: f"cycles={found[1]} us={int(found[1]) // 1000}", said)
     lines = read_lines(timed, "lines")
     assert set(lines.runs) == set(PLANS)
