@@ -118,7 +118,7 @@ def converted(sums: Array, by: Converts, saturates: bool = True) -> Array:
 
     >>> by = Converts(*(np.array([number]) for number in (12, 2048, 16 * 100 + 8, 0)))
     >>> converted(np.array([[0], [5000], [-400000], [900000]]), by).ravel().tolist()
-    [100, 101, 52, 209]
+    [100, 101, 2, 255]
     """
     most = 1 << VALUE_BITS
     value = ((sums.astype(np.int64) + by.added) << by.exponent) >> VALUE_SHIFT

@@ -25,7 +25,7 @@ def element_type(dtype: str) -> str:
     return FLOATS.get(dtype) or ("i1" if dtype == "bool" else f"i{tvm.DataType(dtype).bits}")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Region:
     """Lines of one function: those of a region, and of all regions inside of it.
 

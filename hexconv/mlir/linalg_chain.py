@@ -207,22 +207,17 @@ def band_count(chain: Chain, plan: Plan) -> int:
     return max(count for count in range(1, plan.threads + 1) if rows % count == 0)
 
 
-@dataclass
 class Nest:
     """Writes one function.
 
-    Attributes:
+    Args:
         chain: what it computes.
         plan: the plan whose loops it has.
         name: its name.
     """
 
-    chain: Chain
-    plan: Plan
-    name: str
-
-    def __post_init__(self) -> None:
-        """Lay the tensors out."""
+    def __init__(self, chain: Chain, plan: Plan, name: str) -> None:
+        self.chain, self.plan, self.name = chain, plan, name
         self.stored = stored_tensors(self.chain)
         self.arguments = arguments_of(self.chain)
         self.whole: dict[int, Tensor] = {}
@@ -321,7 +316,7 @@ class Nest:
         band = (sizes[N], sizes[ROWS] // count, *sizes[COLUMNS:])
         with bands(region, "bands", count, output, (*band, *output.shape[4:])) as each:
             begin = scaled(each.region, each.index, band[ROWS])
-            each.result = self._conv(each.region, self.convs, (0, begin, 0, 0), band, each.tensor)
+            each.carry(self._conv(each.region, self.convs, (0, begin, 0, 0), band, each.tensor))
         return each.made
 
     def _conv(self, region: Region, number: int, begin: Begin, sizes: Sequence[int], into: Tensor) -> Tensor:
@@ -359,7 +354,7 @@ class Nest:
         with loop(region, name, blocks(cut.size, cut.step), carried) as turn:
             offset = step_begin(turn.region, turn.index, cut.step, cut.size)
             inside = at.moved(turn.region, cut, offset)
-            turn.result = self._looped(turn.region, replace(inside, into=turn.tensor), cuts[1:])
+            turn.carry(self._looped(turn.region, replace(inside, into=turn.tensor), cuts[1:]))
         return turn.made
 
     def _source(self, region: Region, number: int, begin: Begin, sizes: Sequence[int]) -> Tensor:

@@ -189,7 +189,7 @@ class Carried:
         region: its body.
         index: its number of turns.
         tensor: what it carries.
-        result: the tensor that is carried on, which the writer of the body sets.
+        result: the tensor that is carried on, by `carry`.
     """
 
     made: Tensor
@@ -197,6 +197,10 @@ class Carried:
     index: str
     tensor: Tensor
     result: Tensor
+
+    def carry(self, tensor: Tensor) -> None:
+        """Carry a tensor on to the next turn."""
+        self.result = tensor
 
 
 @contextmanager

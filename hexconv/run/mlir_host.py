@@ -166,13 +166,13 @@ class MlirHost:
         assert [*(each.shape for each in inputs), outputs[0][0]] == wanted, "tensors of the documents"
         with scratch() as folder:
             for number, array in enumerate(inputs):
-                np.save(folder / f"{number}.npy", array)
+                np.save(folder / f"{number}.npy", array, allow_pickle=False)
             task = {"code": str(code), "entry": self.entry, "folder": str(folder), "output": outputs[0]}
             ending = _caller(os.getpid()).do(task)
             if ending.how != "answered":
                 overran = ending.how in ("overran", "out_of_memory")
                 raise (Overran if overran else RunFailed)(f"the code that MLIR made gave no answer: {ending.reason}")
-            return Measurement((np.load(folder / RESULT),), ending.answer["seconds"])
+            return Measurement((np.load(folder / RESULT, allow_pickle=False),), ending.answer["seconds"])
 
 
 @lru_cache(maxsize=1)
@@ -195,7 +195,9 @@ def call(task: Task) -> Task:
     code, folder = ctypes.CDLL(task["code"]), Path(task["folder"])
     shape, dtype = task["output"]
     result = Guarded.of(tuple(shape), dtype)
-    arrays = [np.load(folder / f"{number}.npy") for number in range(len(list(folder.glob("*.npy"))))]
+    arrays = [
+        np.load(folder / f"{number}.npy", allow_pickle=False) for number in range(len(list(folder.glob("*.npy"))))
+    ]
     descriptors = [_descriptor(array) for array in (*arrays, result.array)]
     function = getattr(code, f"{ENTRY}{task['entry']}")
     function.restype = None
@@ -206,7 +208,7 @@ def call(task: Task) -> Task:
     result.check("the output")
     if broken.value:
         raise RunFailed(f"it wrote outside of {broken.value} of the buffers that it allocated")
-    np.save(folder / RESULT, result.array)
+    np.save(folder / RESULT, result.array, allow_pickle=False)
     return {"seconds": seconds}
 
 

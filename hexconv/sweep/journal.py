@@ -113,6 +113,8 @@ def _conv(conv: Conv2d) -> Table:
         stated["padding"] = list(asdict(conv.padding).values())
     if conv.requantize:
         stated["requantize"] = asdict(conv.requantize)
+    if conv.add:
+        stated["add"] = {name.rstrip("_"): value for name, value in asdict(conv.add).items()}
     return {"out_channels": conv.out_channels, **stated}
 
 

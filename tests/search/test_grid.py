@@ -91,7 +91,7 @@ def test_the_grid_is_exact_where_chains_are_large(name: str) -> None:
 def test_every_plan_of_the_space_is_a_case() -> None:
     space = Space.of(PAIR, Plan())
     plans = {space.plan(number) for number in range(space.size)}
-    assert len(plans) == space.size == 14 * 5 * 4
+    assert len(plans) == space.size == 14 * 8 * 4
     assert {Case("any", PAIR, plan).plan for plan in plans} == plans
 
 
@@ -141,7 +141,7 @@ def test_the_grid_of_hvx_has_the_figures_of_grids_of_one() -> None:
     grid = grid_of(chain, plan)
     plans = [found.plan for found in map(grid.figures, range(grid.space.size))]
     assert plans[0] == plan
-    assert len(set(plans)) == 14 * (4 + 3) * 2
+    assert len(set(plans)) == 14 * 8 * 2
     for number in range(grid.space.size):
         figures = grid.figures(number)
         work = planned_work(chain, figures.plan)
