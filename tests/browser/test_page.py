@@ -221,7 +221,7 @@ def test_nothing_moves_by_itself_for_those_who_do_not_want_it(browser: "Browser"
 def test_a_network_opens_on_its_graph_and_what_its_plans_save(browser: "Browser", network_report: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(network_report.as_uri())
-    assert page.locator("h2").first.inner_text() == "small.onnx"
+    assert page.locator("h1").first.inner_text() == "small.onnx"
     graph = page.get_by_role("img", name="2 chains: first, fused")
     assert graph.count() == 1
     assert "second, behind first, fused" in (graph.get_attribute("aria-label") or "")
