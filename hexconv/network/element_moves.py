@@ -1,7 +1,7 @@
 """Operators that move elements: views of memory, concatenation, rows and columns of Resize."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -12,12 +12,15 @@ from hexconv.model.refused import Refused
 from hexconv.network.code_functions import codes_by_byte
 from hexconv.network.elements import Operator, Stored, nhwc, real_values
 from hexconv.network.integer_form import (
+    DOWN,
     JOINED,
+    UP,
     VECTOR_BYTES,
     VIEW,
     gathered,
     header,
     laid_table,
+    routed,
     spread,
 )
 from hexconv.network.program import (
@@ -34,7 +37,6 @@ from hexconv.network.program_steps import (
     Along,
     Axis,
     Constants,
-    Dimension,
     Operand,
     Operation,
     Resize,
@@ -345,7 +347,7 @@ def _unflat(values: Array, operand: Operand) -> Array:
     return nhwc(values, operand) if operand.layout == NCHW else values.reshape(operand.extents)
 
 
-def _view_form(step: Operation, _: Constants) -> bytes | None:
+def _view_form(step: Operation, constants: Constants) -> bytes | None:
     [source], result, how = step.sources, step.result, step.told(View)
     if not is_codes(source) or not is_codes(result):
         return None
@@ -357,12 +359,13 @@ def _view_form(step: Operation, _: Constants) -> bytes | None:
         parts = columns < VECTOR_BYTES <= rows and how.dimensions[-1].source_step == columns
         count = columns if parts else min(rows, VECTOR_BYTES)
         moved = spread(count).tobytes() + gathered(count).tobytes()
-    tile = tile_of(how)
-    return header(VIEW, int(changes), *tile.numbers) + laid_table(table).tobytes() + moved + tile.indices.tobytes()
+    tile = tile_of(how, constants)
+    return header(VIEW, int(changes), *tile.numbers) + laid_table(table).tobytes() + moved + tile.controls
 
 
-MOST_SPAN = 2 * VECTOR_BYTES
-"""The bytes in which `vlut32` looks a tile up, eight instructions a vector."""
+MOST_WINDOWS = 4
+GATHERS, SPREADS, HALF_TABLE, WHOLE_TABLE = 0, 1, 2, 4
+"""How the bytes of a window become those of a tile: by `vrdelta`, by `vdelta`, or by so many `vlut32`."""
 
 
 @dataclass(frozen=True)
@@ -373,62 +376,96 @@ class Tile:
         loop: the number of the loop.
         turns: how many turns of it; 0 where the view has no such tile.
         size: the bytes of the tile.
-        first: how far the first byte of those that it is made of lies from the one of the first turn.
-        span: the bytes that it is made of, from the first one to the last.
-        indices: for each byte of the tile the one that it is, in the order in which `vlut32` reads tables.
+        way: how the bytes of each window become those of the tile.
+        firsts: how far the first byte of each window of the source lies from the one of the first turn.
+        spans: the bytes of each window, from the first one to the last, up to a vector.
+        indices: for each window what the way is told, for each byte of the tile.
+        masks: 255 for each byte of the tile that is one of the window's, else 0.
     """
 
     loop: int = 0
     turns: int = 0
     size: int = 0
-    first: int = 0
-    span: int = 0
-    indices: Array = field(default_factory=lambda: np.zeros(VECTOR_BYTES, np.uint8))
+    way: int = 0
+    firsts: tuple[int, ...] = ()
+    spans: tuple[int, ...] = ()
+    indices: tuple[Array, ...] = ()
+    masks: tuple[Array, ...] = ()
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """What C is told besides the indices."""
-        return self.loop, self.turns, self.size, self.first, self.span
+        """What C is told besides the controls."""
+        windows = [each + (0,) * (MOST_WINDOWS - len(each)) for each in (self.firsts, self.spans)]
+        return self.loop, self.turns, self.size, self.way, len(self.firsts), *windows[0], *windows[1]
+
+    @property
+    def controls(self) -> bytes:
+        """The indices and the masks of all windows, in vectors."""
+        vectors = np.zeros((2, MOST_WINDOWS, VECTOR_BYTES), np.uint8)
+        for at, each in enumerate((self.indices, self.masks)):
+            for window, control in enumerate(each):
+                vectors[at, window] = control
+        return vectors.tobytes()
 
     def packets(self, turns: int) -> float:
         """About how many packets a byte of so many turns takes: tables, loads, a store, and the walk around them."""
-        tables = 2 if self.span <= VECTOR_BYTES // 2 else 4 if self.span <= VECTOR_BYTES else 8
         tiles = -(-turns // self.turns)
         walk = WALK if turns % self.turns == 0 else 2 * WALK
-        return (tiles * (tables + (2 if tables > 4 else 1) + 2) + walk) / (self.size // self.turns * turns)
+        each = len(self.firsts) * (max(self.way, 1) + 1) + 2
+        return (tiles * each + walk) / (self.size // self.turns * turns)
 
 
 WALK = 30
 """Packets of one turn of the loops around tiles or pieces."""
 
 
-def tile_of(how: View) -> Tile:
+def tile_of(how: View, constants: Constants) -> Tile:
     """The tile of a view that takes the fewest packets; one of no turns where another way takes fewer.
 
-    >>> tile_of(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1)))).numbers
-    (0, 9, 54, 0, 54)
+    >>> found = tile_of(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1))), {})
+    >>> found.turns, found.size, found.firsts, found.spans
+    (9, 54, (0,), (54,))
     """
     places, size, best = np.zeros(1, np.int64), 1, (_other_packets(how), Tile())
     for number, loop in reversed([*enumerate(how.dimensions)]):
         is_dense = loop.result_step == size
-        if loop.places or not (is_dense or size > 1):
+        if not (is_dense or size > 1):
             break
         most = min(loop.size if is_dense else 1, VECTOR_BYTES // size)
-        tile = next((found for turns in range(most, 0, -1) if (found := _tile(number, turns, loop, places))), None)
-        if tile and (packets := tile.packets(loop.size)) < best[0]:
-            best = packets, tile
+        if loop.places and most < loop.size:
+            break
+        turns = constants[loop.places] if loop.places else np.arange(loop.size) * loop.source_step
+        for count in dict.fromkeys((most, 1 << (most.bit_length() - 1) if most else 0, most // 2, most // 4)):
+            tile = _tile(number, count, np.add.outer(turns[:count], places).reshape(-1)) if count else None
+            if tile and (packets := tile.packets(loop.size)) < best[0]:
+                best = packets, tile
         if not is_dense or loop.size * size > VECTOR_BYTES:
             break
-        places = np.add.outer(np.arange(loop.size) * loop.source_step, places).reshape(-1)
+        places = np.add.outer(turns, places).reshape(-1)
         size *= loop.size
     return best[1]
 
 
-def _tile(number: int, turns: int, loop: Dimension, places: Array) -> Tile | None:
+def _tile(number: int, turns: int, places: Array) -> Tile | None:
     """So many turns of a loop and all of the loops in it, which take `places`; None where these lie too far apart."""
-    found = np.add.outer(np.arange(turns) * loop.source_step, places).reshape(-1)
-    first, span = int(found.min()), int(found.max() - found.min()) + 1
-    return Tile(number, turns, len(found), first, span, _indices(found - first)) if span <= MOST_SPAN else None
+    left, windows, firsts = np.unique(places), list[Array](), list[int]()
+    while len(left):
+        if len(firsts) == MOST_WINDOWS:
+            return None
+        firsts.append(int(left[0]))
+        windows.append((places >= left[0]) & (places < left[0] + VECTOR_BYTES))
+        left = left[left >= left[0] + VECTOR_BYTES]
+    parts = [(places[own] - first, np.flatnonzero(own)) for own, first in zip(windows, firsts, strict=True)]
+    spans = tuple(int(source.max()) + 1 for source, _ in parts)
+    masks = tuple(np.pad(own.astype(np.uint8) * 255, (0, VECTOR_BYTES - len(own))) for own in windows)
+    for way, distances in ((GATHERS, UP), (SPREADS, DOWN)):
+        controls = [routed(*part, distances) for part in parts]
+        found = tuple(control for control in controls if control is not None)
+        if len(found) == len(parts):
+            return Tile(number, turns, len(places), way, tuple(firsts), spans, found, masks)
+    way = HALF_TABLE if max(spans) <= VECTOR_BYTES // 2 else WHOLE_TABLE
+    looked_up = tuple(_indices(*part) for part in parts)
+    return Tile(number, turns, len(places), way, tuple(firsts), spans, looked_up, masks)
 
 
 def _other_packets(how: View) -> float:
@@ -451,11 +488,14 @@ def _other_packets(how: View) -> float:
     return (blocks * each + WALK / 2) / (columns * inner.size) if columns * inner.size >= VECTOR_BYTES // 2 else 3.0
 
 
-def _indices(places: Array) -> Array:
-    """Places in up to two vectors, as `vlut32` numbers the bytes of its tables."""
-    vector, byte = np.divmod(places, VECTOR_BYTES)
-    indices = np.zeros(VECTOR_BYTES, np.uint8)
-    indices[: len(places)] = vector * VECTOR_BYTES + byte // 2 + byte % 2 * (VECTOR_BYTES // 2)
+NO_BYTE = 255
+"""An index that no table of a vector has."""
+
+
+def _indices(source: Array, target: Array) -> Array:
+    """Bytes of a vector at the places to which they go, as `vlut32` numbers the bytes of its tables."""
+    indices = np.full(VECTOR_BYTES, NO_BYTE, np.uint8)
+    indices[target] = source // 2 + source % 2 * (VECTOR_BYTES // 2)
     return indices
 
 

@@ -89,21 +89,37 @@ def _pixels(count: int) -> tuple[Array, Array]:
 def spread(count: int) -> Array:
     """The bytes that tell `vdelta` to move pixels of `count` bytes, side by side, to places at powers of two."""
     side, apart = _pixels(count)
-    return _routed(side, apart, (64, 32, 16, 8, 4, 2, 1))
+    return _surely(routed(side, apart, DOWN))
 
 
 def gathered(count: int) -> Array:
     """The bytes that tell `vrdelta` the inverse of `spread`."""
     side, apart = _pixels(count)
-    return _routed(apart, side, (1, 2, 4, 8, 16, 32, 64))
+    return _surely(routed(apart, side, UP))
 
 
-def _routed(source: Array, target: Array, distances: tuple[int, ...]) -> Array:
-    """The control of a network of exchanges: at each distance, a byte takes over that bit of where it goes."""
-    control, at = np.zeros(VECTOR_BYTES, np.uint8), source.copy()
+def _surely(control: Array | None) -> Array:
+    assert control is not None, "two bytes meet"
+    return control
+
+
+UP = (1, 2, 4, 8, 16, 32, 64)
+"""The distances of the network `vrdelta`, by which bytes that keep their order come closer together."""
+DOWN = UP[::-1]
+"""Those of `vdelta`, by which they go apart."""
+
+
+def routed(source: Array, target: Array, distances: tuple[int, ...]) -> Array | None:
+    """The control of a network of exchanges: at each distance, a byte takes over that bit of where it goes.
+
+    None where two bytes meet. A byte may go to several places.
+    """
+    control, at = np.zeros(VECTOR_BYTES, np.uint8), source
     for distance in distances:
-        moved = (at & ~distance) | (target & distance)
-        assert len(np.unique(moved)) == len(moved), "two bytes meet"
+        moved, held = (at & ~distance) | (target & distance), np.full(VECTOR_BYTES, -1)
+        held[moved] = at
+        if not np.array_equal(held[moved], at):
+            return None
         control[moved[moved != at]] |= distance
         at = moved
     return control

@@ -43,12 +43,14 @@ struct hexconv_moved {
     uint8_t apart[128], together[128];
 };
 
+enum { HEXCONV_WINDOWS = 4 }; /* of a tile, at most */
+
 /* A view, whose codes are looked up where they change. Where `turns` is more than 0, so many turns of a loop, and all of the loops in it,
- * make a tile: `size` bytes side by side, each one of `span` bytes from the byte `first` on, the one that `indices` names in the order
- * of a table. */
+ * make a tile: `size` bytes side by side. Each of its windows has up to a vector of bytes of the source, `spans` from `firsts` on; `indices`
+ * tell where they go: vrdelta (way 0), vdelta (way 1), or so many vlut32; `masks` which bytes of the tile they are. */
 struct hexconv_viewed {
-    int32_t form, looks_up, loop, turns, size, first, span, padding[25];
-    uint8_t codes[256], apart[128], together[128], indices[128];
+    int32_t form, looks_up, loop, turns, size, way, count, firsts[HEXCONV_WINDOWS], spans[HEXCONV_WINDOWS], padding[17];
+    uint8_t codes[256], apart[128], together[128], indices[HEXCONV_WINDOWS][128], masks[HEXCONV_WINDOWS][128];
 };
 
 /* For each of some tensors, whether its codes change, and how. */

@@ -442,49 +442,83 @@ static void turns_part(const void *given, size_t first, size_t end) {
     });
 }
 
-/* The bytes of a window of up to two vectors that indices of a tile name: a table in the order of vlut32. */
-ALWAYS V tile_of(int tables, V first, V second, V indices) {
-    V found = Q6_Vb_vlut32_VbVbI(indices, first, 0);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, first, 2);
-    if (tables == 2) return found; /* of half a vector */
-    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, first, 1);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, first, 3);
-    if (tables == 4) return found;
-    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 4);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 5);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 6);
-    return Q6_Vb_vlut32or_VbVbVbI(found, indices, second, 7);
+/* How the bytes of windows become those of a tile. */
+struct tile {
+    V indices[HEXCONV_WINDOWS], masks[HEXCONV_WINDOWS];
+};
+
+enum { GATHERS, SPREADS, HALF_TABLE, WHOLE_TABLE = 4 };
+
+/* A tile with the bytes of one more window of it. */
+ALWAYS V with_window(int way, size_t count, const struct tile *by, size_t i, V window, V tile) {
+    const V indices = by->indices[i];
+    if (way <= SPREADS) {
+        const V moved = way == GATHERS ? Q6_V_vrdelta_VV(window, indices) : Q6_V_vdelta_VV(window, indices);
+        return count == 1 ? moved : Q6_V_vor_VV(tile, Q6_V_vand_VV(moved, by->masks[i]));
+    }
+    tile = Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 0);
+    tile = Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 2);
+    if (way == HALF_TABLE) return tile;
+    tile = Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 1);
+    return Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 3);
+}
+
+/* Tiles whose windows are whole vectors. */
+ALWAYS void put_whole_tiles(const struct hexconv_viewed *form, int way, size_t count, const uint8_t *at, ptrdiff_t step, uint8_t *on, ptrdiff_t result_step, size_t tiles) {
+    struct tile by;
+    const uint8_t *from[HEXCONV_WINDOWS];
+    UNROLLED for (size_t w = 0; w < count; w++) by.indices[w] = load(form->indices[w]), by.masks[w] = load(form->masks[w]), from[w] = at + form->firsts[w];
+    size_t i = 0;
+    for (; i + 2 <= tiles; i += 2, on += 2 * result_step) {
+        V one = Q6_V_vzero(), other = one;
+        UNROLLED for (size_t w = 0; w < count; w++, from[w - 1] += 2 * step)
+            one = with_window(way, count, &by, w, load(from[w]), one), other = with_window(way, count, &by, w, load(from[w] + step), other);
+        put(on, one), put(on + result_step, other);
+    }
+    if (i == tiles) return;
+    V one = Q6_V_vzero();
+    UNROLLED for (size_t w = 0; w < count; w++) one = with_window(way, count, &by, w, load(from[w]), one);
+    put(on, one);
+}
+
+/* The bytes of a tile, of which some windows may reach out of the source. */
+static __attribute__((noinline)) V any_tile(struct span source, const struct hexconv_viewed *form, const uint8_t *at) {
+    V made = Q6_V_vzero();
+    for (size_t w = 0; w < (size_t)form->count; w++) {
+        const struct tile by = {{load(form->indices[w])}, {load(form->masks[w])}};
+        const V window = load_some(source, at + form->firsts[w], (size_t)form->spans[w]);
+        switch (form->way) {
+        case GATHERS: made = with_window(GATHERS, 2, &by, 0, window, made); break;
+        case SPREADS: made = with_window(SPREADS, 2, &by, 0, window, made); break;
+        case HALF_TABLE: made = with_window(HALF_TABLE, 2, &by, 0, window, made); break;
+        default: made = with_window(WHOLE_TABLE, 2, &by, 0, window, made);
+        }
+    }
+    return made;
 }
 
 /* Tiles of one loop, of which the last one ends with the loop. */
-ALWAYS void put_tiles(const struct viewed *work, int tables, struct stretch run, const uint8_t *from, uint8_t *to, V indices, const uint8_t *stop) {
+ALWAYS void put_tiles(const struct viewed *work, int way, size_t count, struct stretch run, const uint8_t *from, uint8_t *to, const uint8_t *stop) {
     const struct hexconv_viewed *const form = work->form;
     const struct hexconv_dimension *const loop = run.loop;
-    const size_t turns = (size_t)loop->size, each = (size_t)form->turns, size = (size_t)form->size, span = (size_t)form->span;
+    const size_t turns = (size_t)loop->size, each = (size_t)form->turns, size = (size_t)form->size;
     const ptrdiff_t step = (ptrdiff_t)each * loop->source_step, result_step = (ptrdiff_t)each * loop->result_step;
+    const int is_dense = (ptrdiff_t)size == result_step; /* what a tile has behind it, the next one writes over */
+    const uint8_t *const end = work->is_whole ? stop : is_dense ? to + (ptrdiff_t)turns * loop->result_step : to;
     size_t tile = run.first;
-    if (work->is_whole) {
-        const size_t tiles = least_of(run.end, turns / each), bytes = tables > 4 ? 2 * VECTOR : VECTOR;
-        const uint8_t *at = from + (ptrdiff_t)tile * step;
-        uint8_t *on = to + (ptrdiff_t)tile * result_step;
-        const size_t whole = tiles > tile ? whole_pieces(on, result_step, whole_pieces(at, step, tiles - tile, bytes, work->source.end), VECTOR, stop) : 0;
-        for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
-            const V first = load(at), second = tables > 4 ? load(at + VECTOR) : first;
-            put(on, tile_of(tables, first, second, indices));
-        }
+    if (end > to) {
+        const size_t tiles = least_of(run.end, turns / each);
+        const uint8_t *const at = from + (ptrdiff_t)tile * step, *const last = at + form->firsts[count - 1];
+        uint8_t *const on = to + (ptrdiff_t)tile * result_step;
+        const size_t inside = tiles > tile ? whole_pieces(last, step, tiles - tile, VECTOR, work->source.end) : 0;
+        const size_t whole = whole_pieces(on, result_step, inside, VECTOR, end < stop ? end : stop);
+        put_whole_tiles(form, way, count, at, step, on, result_step, whole);
         tile += whole;
     }
     for (; tile < run.end; tile++) {
         const ptrdiff_t now = (ptrdiff_t)least_of(tile * each, turns - each);
-        const uint8_t *const at = from + now * loop->source_step;
         uint8_t *const on = to + now * loop->result_step;
-        if (work->is_whole && on + VECTOR <= stop && at + 2 * VECTOR <= work->source.end) {
-            put(on, tile_of(tables, load(at), load(at + VECTOR), indices));
-            continue;
-        }
-        const V first = load_some(work->source, at, least_of(span, VECTOR));
-        const V second = span > VECTOR ? load_some(work->source, at + VECTOR, span - VECTOR) : first;
-        const V made = tile_of(tables, first, second, indices);
+        const V made = any_tile(work->source, form, from + now * loop->source_step);
         if (work->is_whole) put_on(on, made, size, stop);
         else put_some(on, made, size);
     }
@@ -501,11 +535,23 @@ static void tiles_part(const void *given, size_t first, size_t end) {
     const struct hexconv_dimension *const loop = &work->how->dimensions[form->loop];
     const size_t tiles = tiles_of(work->how, form);
     const uint8_t *const stop = end_of_run(work, tiles, end, (ptrdiff_t)form->turns * loop->result_step);
-    const V indices = load(form->indices);
-#define TILES(tables) EACH_RUN(work, loop, tiles, first, end, put_tiles(work, tables, run, at.from + form->first, at.to, indices, stop))
-    if (form->span <= VECTOR / 2) TILES(2);
-    else if (form->span <= VECTOR) TILES(4);
-    else TILES(8);
+#define TILES(way, count) EACH_RUN(work, loop, tiles, first, end, put_tiles(work, way, count, run, at.from, at.to, stop))
+#define TILES_OF(way)                            \
+    do {                                         \
+        switch (form->count) {                   \
+        case 1: TILES(way, 1); break;            \
+        case 2: TILES(way, 2); break;            \
+        case 3: TILES(way, 3); break;            \
+        default: TILES(way, HEXCONV_WINDOWS);    \
+        }                                        \
+    } while (0)
+    switch (form->way) {
+    case GATHERS: TILES_OF(GATHERS); break;
+    case SPREADS: TILES_OF(SPREADS); break;
+    case HALF_TABLE: TILES_OF(HALF_TABLE); break;
+    default: TILES_OF(WHOLE_TABLE);
+    }
+#undef TILES_OF
 #undef TILES
 }
 
