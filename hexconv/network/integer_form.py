@@ -79,16 +79,21 @@ def zero_of(operand: Operand) -> int:
     return operand.zero_point + turned_bit(operand)
 
 
-def _pixels(count: int) -> tuple[Array, Array]:
+def _pixels(count: int, least: int = 1) -> tuple[Array, Array]:
     """Where the bytes of pixels of `count` lie in a vector: side by side, and each pixel at a power of two."""
-    power = 1 << (count - 1).bit_length()
+    power = max(1 << (count - 1).bit_length(), least)
     pixel, byte = (each.reshape(-1) for each in np.divmod(np.arange(VECTOR_BYTES // power * count), count))
     return pixel * count + byte, pixel * power + byte
 
 
-def spread(count: int) -> Array:
-    """The bytes that tell `vdelta` to move pixels of `count` bytes, side by side, to places at powers of two."""
-    side, apart = _pixels(count)
+def spread(count: int, least: int = 1) -> Array:
+    """The bytes that tell `vdelta` to move pixels of `count` bytes, side by side, to places at powers of two.
+
+    Args:
+        count: the bytes of a pixel.
+        least: the least power of two.
+    """
+    side, apart = _pixels(count, least)
     return _surely(routed(side, apart, DOWN))
 
 

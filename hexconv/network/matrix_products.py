@@ -15,9 +15,11 @@ from hexconv.model.refused import Refused
 from hexconv.network.elements import Operator, Stored, real_values, steps_of, stored_as
 from hexconv.network.integer_form import (
     PRODUCTS,
+    VECTOR_BYTES,
     grid,
     header,
     numbers_of,
+    spread,
     turned_bit,
     zero_of,
 )
@@ -293,11 +295,11 @@ def _origins(made: int, tap: int, axis: int, window: Window, size: int) -> tuple
     return np.flatnonzero(comes), moved[comes] // window.stride[axis]
 
 
-MOST_INPUTS, MOST_OUTPUTS, OUTPUTS_AT_ONCE, BLOCK = 8192, 4096, 128, 32
+MOST_INPUTS, MOST_OUTPUTS, OUTPUTS_AT_ONCE, BLOCK, WORD_BYTES = 8192, 4096, 128, 32, 4
 """Of products: what HVX keeps of a pixel at most; outputs that are made together, and whose sums fill a vector."""
 
-BEYOND = 600
-"""Steps from the zero point that are beyond all codes."""
+BEYOND, MOST_STEPS = 600, 1700
+"""Steps from the zero point that are beyond all codes; and so many that 11 bits hold them besides a zero point."""
 
 
 def _products_form(step: Operation, constants: Constants) -> bytes | None:
@@ -320,7 +322,8 @@ def _products_form(step: Operation, constants: Constants) -> bytes | None:
     steps = np.tile(scales.astype(np.float64), times) / float(np.float32(result.scale))
     if largest.max() >= 2**31 or not steps.min() > 0:
         return None
-    limits = np.minimum(np.ceil(BEYOND / steps), largest + 1).astype(np.int64)
+    is_within = bool(np.max(steps * (largest + 1)) < MOST_STEPS)
+    limits = largest + 1 if is_within else np.minimum(np.ceil(BEYOND / steps), largest + 1).astype(np.int64)
     if limits.max() >= 2**31:
         return None
     shifts = 31 - np.frexp(limits.astype(np.float64))[1]
@@ -337,8 +340,9 @@ def _products_form(step: Operation, constants: Constants) -> bytes | None:
     numbers = np.zeros((4, whole), np.int32)
     numbers[:, :outputs] = bias, limits, shifts, multipliers
     offset = (zero_of(result) << 20) + (1 << 19)
-    told = (PRODUCTS, whole, words, turned_bit(source), offset, turned_bit(result), int(least), int(most))
-    return header(*told) + numbers.tobytes() + laid.tobytes()
+    told = (PRODUCTS, whole, words, turned_bit(source), offset, turned_bit(result), int(least), int(most), is_within)
+    apart = spread(min(inputs, VECTOR_BYTES), WORD_BYTES)
+    return header(*map(int, told)) + apart.tobytes() + numbers.tobytes() + laid.tobytes()
 
 
 def _is_side_by_side(step: Operation) -> bool:

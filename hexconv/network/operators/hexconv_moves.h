@@ -11,14 +11,14 @@
 
 #define UNROLLED _Pragma("clang loop unroll(full)")
 
-/* A transposition of `count` vectors, a power of two: byte `lane` of vector `row` goes to byte lane * count + row; or the inverse.
- * Of 16 vectors and fewer it takes place in registers. */
-ALWAYS void exchange(int is_shuffled, V *vectors, size_t count) {
+/* A transposition of `count` vectors, a power of two: element `lane` of vector `row` goes to element lane * count + row; or the inverse.
+ * Elements are bytes or words. Of 16 vectors and fewer it takes place in registers. */
+ALWAYS void exchange(int element, int is_shuffled, V *vectors, size_t count) {
     UNROLLED for (size_t stage = 1; stage < count; stage *= 2) {
         const size_t bit = is_shuffled ? count / 2 / stage : stage;
         UNROLLED for (size_t i = 0; i < count; i++) {
             if (i & bit) continue;
-            const W pair = is_shuffled ? Q6_W_vshuff_VVR(vectors[i + bit], vectors[i], -1) : Q6_W_vdeal_VVR(vectors[i + bit], vectors[i], -1);
+            const W pair = is_shuffled ? Q6_W_vshuff_VVR(vectors[i + bit], vectors[i], -element) : Q6_W_vdeal_VVR(vectors[i + bit], vectors[i], -element);
             vectors[i] = Q6_V_lo_W(pair), vectors[i + bit] = Q6_V_hi_W(pair);
         }
     }
@@ -31,12 +31,12 @@ struct apart {
 };
 
 /* Some stages of a transposition for groups of vectors; those of the stack are aligned. */
-ALWAYS void exchange_groups(int is_shuffled, struct apart in, int in_stack, struct apart out, int out_stack, size_t groups, size_t count) {
+ALWAYS void exchange_groups(int element, int is_shuffled, struct apart in, int in_stack, struct apart out, int out_stack, size_t groups, size_t count) {
     for (size_t g = 0; g < groups; g++, in.begin += in.group, out.begin += out.group) {
         V vectors[16];
         UNROLLED for (size_t i = 0; i < count; i++)
             vectors[i] = in_stack ? *(const V *)(const void *)(in.begin + i * in.step) : load(in.begin + i * in.step);
-        exchange(is_shuffled, vectors, count);
+        exchange(element, is_shuffled, vectors, count);
         UNROLLED for (size_t i = 0; i < count; i++) {
             if (out_stack) *(V *)(void *)(out.begin + i * out.step) = vectors[i];
             else put(out.begin + i * out.step, vectors[i]);
@@ -46,20 +46,20 @@ ALWAYS void exchange_groups(int is_shuffled, struct apart in, int in_stack, stru
 
 /* The same of any power of two up to 128, in one or two passes. Vectors are a step apart, and `stack`, which may be where they lie, has
  * room for as many. */
-ALWAYS void exchange_all(int is_shuffled, const uint8_t *begin, size_t from_step, int in_stack, uint8_t *to, size_t to_step, int out_stack, V *stack, size_t count) {
+ALWAYS void exchange_all(int element, int is_shuffled, const uint8_t *begin, size_t from_step, int in_stack, uint8_t *to, size_t to_step, int out_stack, V *stack, size_t count) {
     uint8_t *const from = (uint8_t *)(uintptr_t)begin, *const held = (uint8_t *)stack; /* `begin` is read alone */
     const struct apart in = {from, from_step, 0}, out = {to, to_step, 0};
     if (count <= 16) {
-        exchange_groups(is_shuffled, in, in_stack, out, out_stack, 1, count);
+        exchange_groups(element, is_shuffled, in, in_stack, out, out_stack, 1, count);
         return;
     }
     const size_t first = count == 128 ? 16 : 8, last = count / first;
     /* shuffled: vectors that are `last` apart come first, then neighbours; dealt: the other way round */
     const size_t far = is_shuffled ? last : 1, far_group = is_shuffled ? 1 : first;
     const size_t near = is_shuffled ? 1 : first, near_group = is_shuffled ? last : 1;
-    exchange_groups(is_shuffled, (struct apart){from, far * from_step, far_group * from_step}, in_stack,
+    exchange_groups(element, is_shuffled, (struct apart){from, far * from_step, far_group * from_step}, in_stack,
                     (struct apart){held, far * VECTOR, far_group * VECTOR}, 1, last, first);
-    exchange_groups(is_shuffled, (struct apart){held, near * VECTOR, near_group * VECTOR}, 1,
+    exchange_groups(element, is_shuffled, (struct apart){held, near * VECTOR, near_group * VECTOR}, 1,
                     (struct apart){to, near * to_step, near_group * to_step}, out_stack, first, last);
 }
 
@@ -93,8 +93,8 @@ ALWAYS size_t power_above(size_t count) {
     return power;
 }
 
-#define SHUFFLE(count, ...) exchange_all(1, __VA_ARGS__, count)
-#define DEAL(count, ...) exchange_all(0, __VA_ARGS__, count)
+#define SHUFFLE(count, ...) exchange_all(1, 1, __VA_ARGS__, count)
+#define DEAL(count, ...) exchange_all(1, 0, __VA_ARGS__, count)
 
 static void shuffle(V *vectors, size_t count) {
     uint8_t *const at = (uint8_t *)vectors;
@@ -120,7 +120,7 @@ ALWAYS size_t join_few(size_t power, const struct turned *work, size_t column, s
         if (to + (whole - 1) * each + VECTOR > stop) break;
         V vectors[16];
         UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = load(from[i]), from[i] += VECTOR;
-        exchange(1, vectors, power);
+        exchange(1, 1, vectors, power);
         if (rows < power) UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = Q6_V_vrdelta_VV(vectors[i], control);
         UNROLLED for (size_t i = 0; i < power; i++)
             if (i < whole) put(to + i * each, vectors[i]);
@@ -134,7 +134,7 @@ static int join_whole(const struct turned *work, size_t row, size_t count, size_
     const uint8_t *const from = work->first + row * work->pitch + column;
     uint8_t *const to = work->to + column * work->result_pitch + row;
     if (from + (count - 1) * work->pitch + VECTOR > work->from.end) return 0;
-#define JOIN(count, apart) exchange_all(1, from, work->pitch, 0, to, apart, 0, stack, count)
+#define JOIN(count, apart) exchange_all(1, 1, from, work->pitch, 0, to, apart, 0, stack, count)
     if (count == VECTOR) JOIN(128, work->result_pitch);
     else if (work->result_pitch != count) return 0;
     else if (count == 32) JOIN(32, VECTOR);
@@ -214,7 +214,7 @@ ALWAYS void part_few(size_t power, const struct turned *work, const uint8_t *fro
     V vectors[16];
     UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = load(from + i * each);
     if (count < power) UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = Q6_V_vdelta_VV(vectors[i], control);
-    exchange(0, vectors, power);
+    exchange(1, 0, vectors, power);
     UNROLLED for (size_t i = 0; i < power; i++)
         if (i < count) put(to + i * work->result_pitch, vectors[i]);
 }
@@ -230,8 +230,8 @@ static void part_any(const struct turned *work, const uint8_t *from, uint8_t *to
         case 16: part_few(16, work, from, to); return;
         default: break;
         }
-        if (count == 32) { exchange_all(0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 32); return; }
-        if (count == 64) { exchange_all(0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 64); return; }
+        if (count == 32) { exchange_all(1, 0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 32); return; }
+        if (count == 64) { exchange_all(1, 0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 64); return; }
     }
     const V control = load(work->apart);
     if (is_inside) for (size_t i = 0; i < power; i++) stack[i] = Q6_V_vdelta_VV(load(from + i * each), control);

@@ -67,10 +67,13 @@ ALWAYS void add_products(const struct finish *by, const struct pixels *pixels, s
     }
 }
 
+/* How far steps lie from `CLOSE` below the middle between two codes. */
+ALWAYS V apart_of(V steps) { return Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(CLOSE)), Q6_V_vsplat_R((1 << POINT) - 1)); }
+
 ALWAYS V fixed_sum(const struct finish *by, size_t block, V sum, V *apart) {
     const V held = Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(sum, Q6_Vw_vsub_VwVw(Q6_V_vzero(), by->limit[block])), by->limit[block]);
     const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwVw(held, by->shift[block]), by->multiplier[block]), by->offset);
-    *apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(CLOSE)), Q6_V_vsplat_R((1 << POINT) - 1));
+    *apart = apart_of(steps);
     return Q6_Vw_vasr_VwR(steps, POINT - 15);
 }
 
@@ -157,83 +160,166 @@ static void multiply_part(const void *given, size_t first, size_t end) {
     }
 }
 
-/* Of few outputs: a lane is a pixel, and four outputs are computed side by side. A unit is 32 pixels of a row, or the last ones. */
-enum { FEW_OUTPUTS = 8, LANES = VECTOR / 4, WORDS_OF_LANES = 128 };
+/* Of many pixels: a lane is a pixel, and eight outputs are computed side by side. A unit is 32 pixels of a row, or the last ones. */
+enum { LANES = VECTOR / 4, MOST_COLUMNS = 128, LEAST_LANES = 24, LEAST_OF_FEW = 8, FEW_OUTPUTS = 8, EIGHT = 8 };
 
-static __attribute__((noinline)) void round_lanes(const struct multiplied *work, size_t output, const int32_t *sums, const int32_t *apart, size_t count, uint8_t *codes) {
+struct lanes {
+    V columns[MOST_COLUMNS], made[LANES], codes[LANES], stack[LANES], more;
+    uint8_t edge[LANES * MOST_COLUMNS * 4 + VECTOR] __attribute__((aligned(128)));
+};
+
+/* The words of 32 pixels of up to a vector, each in a column: those of a pixel go apart to a power of two, and are dealt. */
+ALWAYS void deal_pixels(size_t power, const uint8_t *from, size_t each, V control, V *columns, V *stack) {
+    V few[16], *const vectors = power > 16 ? stack : few;
+    UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = Q6_V_vdelta_VV(load(from + i * each), control);
+    if (power > 16) {
+        exchange_all(4, 0, (const uint8_t *)stack, VECTOR, 1, (uint8_t *)columns, VECTOR, 1, stack, power);
+        return;
+    }
+    exchange(4, 0, vectors, power);
+    UNROLLED for (size_t i = 0; i < power; i++) columns[i] = vectors[i];
+}
+
+/* The words of 32 pixels, and 128 times the sums of their codes. */
+static void turn_pixels(const struct multiplied *work, const struct finish *by, const uint8_t *pixels, size_t now, struct lanes *lanes) {
+    const size_t inputs = (size_t)work->source->c, vectors = vectors_of(inputs), power = power_above(by->words), each = LANES / power * inputs;
+    const struct span source = span_of(work->source);
+    const V control = load(work->form->apart);
+    if (pixels + (vectors > 1 ? (LANES - 1) * inputs + vectors * VECTOR : (power - 1) * each + VECTOR) > source.end) {
+        for (size_t i = 0; i < now * inputs; i += VECTOR) *(V *)(void *)(lanes->edge + i) = load_some(source, pixels + i, least_of(now * inputs - i, VECTOR));
+        pixels = lanes->edge;
+    }
+#define DEALT(power) deal_pixels(power, pixels, each, control, lanes->columns, lanes->stack)
+    if (vectors > 1)
+        for (size_t i = 0; i < vectors; i++)
+            exchange_all(4, 1, pixels + i * VECTOR, inputs, 0, (uint8_t *)(lanes->columns + i * LANES), VECTOR, 1, lanes->stack, LANES);
+    else switch (power) {
+        case 1: DEALT(1); break;
+        case 2: DEALT(2); break;
+        case 4: DEALT(4); break;
+        case 8: DEALT(8); break;
+        case 16: DEALT(16); break;
+        default: DEALT(32);
+        }
+#undef DEALT
+    lanes->more = Q6_V_vzero();
+    for (size_t w = 0; w < by->words; w++) {
+        lanes->columns[w] = Q6_V_vxor_VV(lanes->columns[w], Q6_V_vsplat_R((int)by->flip));
+        lanes->more = Q6_Vuw_vrmpyacc_VuwVubRub(lanes->more, lanes->columns[w], (int)0x80808080u);
+    }
+}
+
+/* Sums of eight outputs of 32 pixels. */
+ALWAYS void sum_eight(const struct finish *by, const struct lanes *lanes, size_t first, V sums[EIGHT]) {
+    const int32_t *const bias = (const int32_t *)by->bias + first;
+    const uint32_t *const weights = (const uint32_t *)(by->weights + first / HEXCONV_BLOCK * by->words) + first % HEXCONV_BLOCK;
+    EACH_OF(o, EIGHT) sums[o] = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(bias[o]), lanes->more);
+    for (size_t w = 0; w < by->words; w++)
+        EACH_OF(o, EIGHT) sums[o] = Q6_Vuw_vrmpyacc_VuwVubRub(sums[o], lanes->columns[w], (int)weights[w * HEXCONV_BLOCK + o]);
+}
+
+/* A sum of lanes with 20 bits behind the point. */
+ALWAYS V steps_of_lanes(int is_within, const struct finish *by, size_t output, V sum) {
+    const int32_t limit = ((const int32_t *)by->limit)[output];
+    const V held = is_within ? sum : Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(sum, Q6_V_vsplat_R(-limit)), Q6_V_vsplat_R(limit));
+    const V product = product_above(Q6_Vw_vasl_VwR(held, ((const int32_t *)by->shift)[output]), Q6_V_vsplat_R(((const int32_t *)by->multiplier)[output]));
+    return Q6_Vw_vadd_VwVw(product, by->offset);
+}
+
+static __attribute__((noinline)) void round_eight(const struct multiplied *work, const struct finish *by, const struct lanes *lanes, size_t count, size_t first, V made[2]) {
     const struct hexconv_filters *const filters = work->filters;
     const struct written to = written_to(work->result);
-    const size_t own = output % (size_t)filters->outputs;
-    const float scale = work->source->scale * filters->scales[filters->scale_count == 1 ? 0 : own];
-    for (size_t lane = 0; lane < count; lane++)
-        if (apart[lane] < 2 * CLOSE) codes[lane * 4] = code_of(&to.result, (float)sums[lane] * scale, to.reciprocal);
+    V sums[EIGHT];
+    sum_eight(by, lanes, first, sums);
+    for (size_t o = 0; o < EIGHT && first + o < work->outputs; o++) {
+        const float scale = work->source->scale * filters->scales[filters->scale_count == 1 ? 0 : (first + o) % (size_t)filters->outputs];
+        const V apart = apart_of(steps_of_lanes(0, by, first + o, sums[o]));
+        uint8_t *const codes = (uint8_t *)&made[o / 4] + o % 4;
+        if (!is_any_below(apart, 2 * CLOSE)) continue;
+        for (size_t lane = 0; lane < count; lane++)
+            if (((const int32_t *)&apart)[lane] < 2 * CLOSE) codes[lane * 4] = code_of(&to.result, (float)((const int32_t *)&sums[o])[lane] * scale, to.reciprocal);
+    }
 }
 
-/* Codes of four outputs of 32 pixels, pixel by pixel; those that there are not are copies of the last one. */
-ALWAYS V multiply_lanes(const struct multiplied *work, const struct finish *by, const V *columns, size_t first, int *is_near, V sums[4], V apart[4]) {
-    const int32_t *const numbers[4] = {(const int32_t *)by->bias, (const int32_t *)by->limit, (const int32_t *)by->shift, (const int32_t *)by->multiplier};
-    const V flip = Q6_V_vsplat_R((int)by->flip);
-    const uint32_t *weights[4];
-    V fixed[4];
-    EACH_OF(o, 4) {
-        const size_t output = least_of(first + o, work->outputs - 1);
-        weights[o] = (const uint32_t *)by->weights + output;
-        sums[o] = Q6_V_vsplat_R(numbers[0][output]);
+/* Codes of eight outputs of 32 pixels: four of each pixel side by side. */
+ALWAYS void multiply_eight(int is_within, const struct multiplied *work, const struct finish *by, const struct lanes *lanes, size_t now, size_t first, V made[2]) {
+    V sums[EIGHT], fixed[EIGHT], nearest = Q6_V_vsplat_R(INT32_MAX);
+    sum_eight(by, lanes, first, sums);
+    EACH_OF(o, EIGHT) {
+        const V steps = steps_of_lanes(is_within, by, first + o, sums[o]);
+        nearest = Q6_Vw_vmin_VwVw(nearest, apart_of(steps));
+        fixed[o] = Q6_Vw_vasr_VwR(steps, POINT - 15);
     }
-    for (size_t w = 0; w < by->words; w++)
-        EACH_OF(o, 4) sums[o] = Q6_Vw_vrmpyacc_VwVubRb(sums[o], Q6_V_vxor_VV(columns[w], flip), (int)(weights[o][w * HEXCONV_BLOCK] ^ 0x80808080u));
-    EACH_OF(o, 4) {
-        const size_t output = least_of(first + o, work->outputs - 1);
-        const V limit = Q6_V_vsplat_R(numbers[1][output]), shift = Q6_V_vsplat_R(numbers[2][output]), multiplier = Q6_V_vsplat_R(numbers[3][output]);
-        const struct finish one = {.limit = &limit, .shift = &shift, .multiplier = &multiplier, .offset = by->offset};
-        fixed[o] = fixed_sum(&one, 0, sums[o], &apart[o]);
+    EACH_OF(four, 2) {
+        const V *const words = fixed + 4 * four;
+        const V lower = Q6_Vh_vasr_VwVwR_sat(words[2], words[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(words[3], words[1], 15);
+        made[four] = Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(Q6_Vub_vsat_VhVh(upper, lower), by->least), by->most), by->sign);
     }
-    *is_near = is_any_below(Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart[0], apart[1]), Q6_Vw_vmin_VwVw(apart[2], apart[3])), 2 * CLOSE);
-    const V lower = Q6_Vh_vasr_VwVwR_sat(fixed[2], fixed[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(fixed[3], fixed[1], 15);
-    const V found = Q6_Vub_vsat_VhVh(upper, lower);
-    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(found, by->least), by->most), by->sign);
+    if (is_any_below(nearest, 2 * CLOSE)) round_eight(work, by, lanes, now, first, made);
 }
 
-static void multiply_few_part(const void *given, size_t first, size_t end) {
+/* Write some outputs of some pixels: `step` bytes from pixel to pixel, runs of the result. Nothing is written from `stop` on. */
+static void put_pixels(const uint8_t *from, size_t step, uint8_t *to, size_t run, size_t size, size_t count, const uint8_t *stop) {
+    const size_t whole = size == run ? whole_pieces(to, (ptrdiff_t)run, count, VECTOR, stop) : 0;
+    size_t p = 0;
+    for (; p < whole; p++, from += step, to += run) put(to, load(from));
+    for (; p < count; p++, from += step, to += run) {
+        if (size < SHORT) for (size_t i = 0; i < size; i++) to[i] = from[i];
+        else put_some(to, load(from), size);
+    }
+}
+
+/* Two rows of the result, whose runs lie side by side in turns. */
+static void put_in_turns(const V *codes, uint8_t *to, size_t pitch, size_t run, size_t size, const uint8_t *const stops[2]) {
+    for (size_t i = 0; i < size; i += VECTOR, codes += 2) {
+        const W rows = Q6_W_vdeal_VVR(codes[1], codes[0], -(int)run);
+        put_on(to + i, Q6_V_lo_W(rows), least_of(size - i, VECTOR), stops[0]);
+        put_on(to + pitch + i, Q6_V_hi_W(rows), least_of(size - i, VECTOR), stops[1]);
+    }
+}
+
+static void multiply_lanes_part(const void *given, size_t first, size_t end) {
     const struct multiplied *const work = given;
     const struct finish by = finish_of(work->form);
     const size_t inputs = (size_t)work->source->c, run = work->outputs / work->runs, pitch = run * work->wide, groups = (work->wide + LANES - 1) / LANES;
     const struct span results = span_of(work->result);
-    V columns[WORDS_OF_LANES];
-    uint8_t made[FEW_OUTPUTS / 4][VECTOR] __attribute__((aligned(128)));
+    struct lanes lanes;
     for (size_t unit = first; unit < end; unit++) {
         const size_t row = unit / groups, x = unit % groups * LANES, now = least_of(LANES, work->wide - x);
-        const uint8_t *const pixels = (const uint8_t *)work->source->data + (row * work->wide + x) * inputs;
-        if (inputs % 4 == 0 && (uintptr_t)pixels % 4 == 0) {
-            for (size_t w = 0; w < by.words; w++) {
-                const uint32_t *from = (const uint32_t *)(const void *)pixels + w;
-                uint32_t *to = (uint32_t *)&columns[w];
-                for (size_t p = 0; p < now; p++, from += by.words) *to++ = *from;
+        uint8_t *const rows = results.begin + row * work->runs * pitch;
+        turn_pixels(work, &by, (const uint8_t *)work->source->data + (row * work->wide + x) * inputs, now, &lanes);
+        for (size_t begin = 0; begin < work->outputs; begin += VECTOR) {
+            const size_t count = least_of(work->outputs - begin, VECTOR), words = (count + 3) / 4, power = power_above(words), step = 4 * power;
+            if (work->form->is_within) for (size_t o = 0; o < words; o += 2) multiply_eight(1, work, &by, &lanes, now, begin + 4 * o, lanes.made + o);
+            else for (size_t o = 0; o < words; o += 2) multiply_eight(0, work, &by, &lanes, now, begin + 4 * o, lanes.made + o);
+            uint8_t *const made = (uint8_t *)lanes.made, *const codes = (uint8_t *)lanes.codes;
+            switch (power) {
+            case 1: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, 1); break;
+            case 2: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, 2); break;
+            case 4: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, 4); break;
+            case 8: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, 8); break;
+            case 16: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, 16); break;
+            default: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, LANES);
             }
-        } else
-            for (size_t i = 0; i < 4 * by.words; i++) {
-                uint8_t *to = (uint8_t *)&columns[i / 4] + i % 4;
-                for (size_t p = 0; p < now; p++, to += 4) *to = i < inputs ? pixels[p * inputs + i] : 0;
+            const uint8_t *stops[2];
+            for (size_t i = 0; i < 2; i++) stops[i] = rows + i * pitch + (unit + 1 < end ? pitch : (x + now) * run);
+            if (work->runs == 2 && step == work->outputs && work->outputs <= VECTOR) {
+                put_in_turns(lanes.codes, rows + x * run, pitch, run, now * run, stops);
+                continue;
             }
-        for (size_t o = 0; o < work->outputs; o += 4) {
-            V sums[4], apart[4];
-            int is_near;
-            *(V *)made[o / 4] = multiply_lanes(work, &by, columns, o, &is_near, sums, apart);
-            for (size_t i = 0; is_near && i < 4; i++)
-                round_lanes(work, least_of(o + i, work->outputs - 1), (const int32_t *)&sums[i], (const int32_t *)&apart[i], now, made[o / 4] + i);
-        }
-        for (size_t i = 0; i < work->outputs; i++) { /* pixel by pixel to where they lie in the result */
-            uint8_t *to = results.begin + (row * work->runs + i / run) * pitch + x * run + i % run;
-            const uint8_t *from = made[i / 4] + i % 4;
-            for (size_t p = 0; p < now; p++, to += run, from += 4) *to = *from;
+            for (size_t i = begin / run; i < work->runs && i * run < begin + count; i++) {
+                const size_t from = begin > i * run ? begin : i * run, size = least_of(begin + count, (i + 1) * run) - from;
+                uint8_t *const to = rows + i * pitch;
+                put_pixels(codes + from - begin, step, to + x * run + from - i * run, run, size, now, to + (unit + 1 < end ? pitch : (x + now) * run));
+            }
         }
     }
 }
 
 static int multiply_all(void *user, Tensor source, const struct hexconv_filters *filters, size_t pixels, size_t wide, size_t outputs, size_t runs, Tensor result) {
     const struct multiplied work = {source, result, filters, result->integers, pixels, wide, outputs, runs};
-    if (outputs <= FEW_OUTPUTS && wide >= LANES / 4 && work.form->words <= WORDS_OF_LANES)
-        return in_parts(user, multiply_few_part, &work, pixels / wide * ((wide + LANES - 1) / LANES), 1);
+    if (wide >= (outputs <= FEW_OUTPUTS ? LEAST_OF_FEW : LEAST_LANES) && work.form->words <= MOST_COLUMNS)
+        return in_parts(user, multiply_lanes_part, &work, pixels / wide * ((wide + LANES - 1) / LANES), 1);
     return in_parts(user, multiply_part, &work, pixels / wide * ((wide + PIXELS - 1) / PIXELS), 1);
 }
 
