@@ -43,7 +43,7 @@ check: lint types imports test ## all of the above
 lock: .venv/installed ## take the newest versions that pyproject.toml allows: .ci/constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-emit-index-url --no-header --no-annotate \
-		pyproject.toml --extra dev --extra images --extra report --extra verify --output-file .ci/constraints.txt
+		pyproject.toml --extra browser --extra dev --extra images --extra report --extra site --extra verify --output-file .ci/constraints.txt
 	sed -i '1i # Versions that developers and CI install, for each Python; make lock writes them. Users get what pyproject.toml allows.' .ci/constraints.txt
 
 clean: ## remove what can be made again

@@ -4,5 +4,5 @@ site: .venv/site-installed ## build the web site of all pages: build/site/index.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file hexconv/docs/mkdocs/mkdocs.yml
 
 .venv/site-installed: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[site]'
 	@touch $@

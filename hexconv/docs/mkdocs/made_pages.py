@@ -1,10 +1,14 @@
 """Add to the site what is not a page of this folder.
 
-These are the pages that are made from the code, files of other folders, and the site's own styles and scripts.
+These are the pages that are made from the code, files of other folders, and the site's own styles and scripts; and
+the examples of docstrings, as the page on the Python API shows them.
 """
 
 from pathlib import Path
+from textwrap import indent
+from typing import Any
 
+from griffe import Extension, Object
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -26,3 +30,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in texts.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+class Examples(Extension):
+    """Set the doctests of docstrings as code: the reader of Google's style takes them in a section alone."""
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Put a heading over each paragraph of a docstring that is a doctest."""
+        if obj.docstring:
+            parts = obj.docstring.value.split("\n\n")
+            headed = (f"Examples:\n{indent(part, '    ')}" if part.startswith(">>> ") else part for part in parts)
+            obj.docstring.value = "\n\n".join(headed)

@@ -3,15 +3,10 @@
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import Any, get_args
 from xml.etree import ElementTree
 
-from rich.console import Console
-
-from hexconv.cli.app import app
-from hexconv.cli.commands import COMMANDS
 from hexconv.layout.catalog import Placement, find
 from hexconv.layout.picture import picture, svg
 from hexconv.lower.vtcm import capacities_bytes
@@ -23,8 +18,6 @@ from hexconv.spec.addition import Add
 from hexconv.spec.case import parse_table, read_text
 from hexconv.spec.knobs import Arch
 
-WIDTH = 88
-SUBCOMMANDS = ("layout compare", "layout reorder")
 TABLES = (
     ("[chain]", Chain),
     ("[[chain.conv]]", Conv2d),
@@ -37,22 +30,10 @@ TABLES = (
 def pages() -> dict[str, str]:
     """Return the Markdown of each page, by its path in the site."""
     made: dict[str, Callable[[], str]] = {
-        "cli": _commands,
         "fields": _fields,
         "architectures": _architectures,
     }
     return {f"reference/{name}.md": make() for name, make in made.items()}
-
-
-def _commands() -> str:
-    """Return a page with what `--help` prints for each command."""
-    parts = ["# Commands", "This is what `hexconv COMMAND --help` prints."]
-    for name in sorted((*COMMANDS, *SUBCOMMANDS)):
-        out = StringIO()
-        app.help_print(name.split(), console=Console(file=out, width=WIDTH, color_system=None))
-        lines = (line.rstrip() for line in out.getvalue().strip().splitlines())
-        parts += [f"## {name}", "\n".join(("```text", *lines, "```"))]
-    return "\n\n".join(parts) + "\n"
 
 
 def _fields() -> str:
