@@ -171,9 +171,11 @@ def pool(operator: str) -> Callable[[Draw], Drawn]:
             window = Window(kernel, stride, dilation, padding, draw.chance(0.5))  # pyright: ignore[reportArgumentType]
             if not window.sees_nothing(extents, (extents[0], rows, columns, extents[3])):
                 break
-        return draw.drawn(
-            operator, [draw.operand("one", extents)], draw.result((extents[0], rows, columns, extents[3])), window
-        )
+        one, result = draw.operand("one", extents), draw.result((extents[0], rows, columns, extents[3]))
+        if draw.chance(0.1):
+            one = Operand("one", extents, "float32", str(draw.random.choice([NHWC, NCHW])))
+            result = replace(result, dtype="float32", scale=1.0, zero_point=0) if draw.chance(0.5) else result
+        return draw.drawn(operator, [one], result, window)
 
     return of
 

@@ -345,47 +345,65 @@ struct quantised {
 enum { NEAR = 12 }; /* how many of the last steps lie near */
 
 struct fixed {
-    V reciprocal, offset, exponent, shift;
+    V reciprocal, offset, exponent, shift, least, most, sign;
 };
 
-ALWAYS V fixed_of(const struct fixed *by, V real, V *nearest) {
+/* Codes of 32 floats with 15 bits behind the point, and how far they lie from `NEAR` below the middle between two. */
+ALWAYS V fixed_of(const struct fixed *by, V real, V *apart) {
     const V exponent = Q6_Vw_vmin_VwVw(Q6_V_vand_VV(Q6_Vuw_vlsr_VuwR(real, 23), Q6_V_vsplat_R(255)), by->exponent);
     const V mantissa = Q6_Vw_vasl_VwR(Q6_V_vor_VV(Q6_V_vand_VV(real, Q6_V_vsplat_R(0x7fffff)), Q6_V_vsplat_R(0x800000)), 7);
     const V shift = Q6_Vw_vmin_VwVw(Q6_Vw_vsub_VwVw(by->shift, exponent), Q6_V_vsplat_R(31));
     const V size = Q6_Vw_vlsr_VwVw(product_above(mantissa, by->reciprocal), shift), sign = Q6_Vw_vasr_VwR(real, 31);
     const V steps = Q6_Vw_vadd_VwVw(Q6_Vw_vsub_VwVw(Q6_V_vxor_VV(size, sign), sign), by->offset);
-    const V apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(NEAR)), Q6_V_vsplat_R((1 << POINT) - 1));
-    *nearest = Q6_Vw_vmin_VwVw(*nearest, apart);
+    *apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(NEAR)), Q6_V_vsplat_R((1 << POINT) - 1));
     return Q6_Vw_vasr_VwR(steps, POINT - 15);
 }
 
-static __attribute__((noinline)) void quantise_again(const struct quantised *work, const float *reals, size_t count, uint8_t *to) {
+/* Write those codes of floats that plain C decides: all where `apart` is NULL. */
+static __attribute__((noinline)) void quantise_again(const struct quantised *work, const float *reals, size_t count, const int32_t *apart, uint8_t *to) {
     const struct hexconv_tensor within = within_steps(work->to);
     const float reciprocal = 1 / within.scale;
-    for (size_t i = 0; i < count; i++) to[i] = code_of(&within, reals[i], reciprocal);
+    for (size_t i = 0; i < count; i++)
+        if (apart == NULL || apart[i] < 2 * NEAR) to[i] = code_of(&within, reals[i], reciprocal);
+}
+
+/* Codes of a vector. */
+ALWAYS V quantised_of(const struct fixed *by, const float *from, V apart[4]) {
+    const V words[4] = {fixed_of(by, load(from), &apart[0]), fixed_of(by, load(from + 32), &apart[1]),
+                        fixed_of(by, load(from + 64), &apart[2]), fixed_of(by, load(from + 96), &apart[3])};
+    const V codes = packed_codes(words);
+    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, by->least), by->most), by->sign);
+}
+
+ALWAYS V nearest_of(const V apart[4]) {
+    return Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart[0], apart[1]), Q6_Vw_vmin_VwVw(apart[2], apart[3]));
+}
+
+/* Two vectors, of which some numbers lie near the middle between two codes. */
+static __attribute__((noinline)) void settle(const struct quantised *work, const struct fixed *by, const float *from, uint8_t *to) {
+    for (size_t i = 0; i < 2 * VECTOR; i += VECTOR) {
+        V apart[4];
+        (void)quantised_of(by, from + i, apart);
+        if (is_any_below(nearest_of(apart), 2 * NEAR)) quantise_again(work, from + i, VECTOR, (const int32_t *)apart, to + i);
+    }
 }
 
 static void quantise_part(const void *given, size_t first, size_t end) {
     const struct quantised *const work = given;
     const struct hexconv_quantised *const form = work->form;
-    const struct fixed by = {Q6_V_vsplat_R(form->reciprocal), Q6_V_vsplat_R(form->offset), Q6_V_vsplat_R(form->most_exponent), Q6_V_vsplat_R(form->shift)};
-    const V least = bytes(form->least), most = bytes(form->most), sign = bytes(form->sign);
-    for (size_t i = first; i < end; i++) {
-        const float *const from = work->reals + i * VECTOR;
-        uint8_t *const to = work->result.begin + i * VECTOR;
-        const size_t left = (size_t)(work->result.end - to);
-        if (left < VECTOR) {
-            quantise_again(work, from, left, to);
-            break;
-        }
-        V nearest = Q6_V_vsplat_R(INT32_MAX);
-        const V one = fixed_of(&by, load(from), &nearest), two = fixed_of(&by, load(from + 32), &nearest);
-        const V three = fixed_of(&by, load(from + 64), &nearest), four = fixed_of(&by, load(from + 96), &nearest);
-        const V lower = Q6_Vh_vasr_VwVwR_sat(three, one, 15), upper = Q6_Vh_vasr_VwVwR_sat(four, two, 15);
-        const V codes = Q6_Vb_vdeal_Vb(Q6_Vub_vpack_VhVh_sat(upper, lower));
-        put(to, Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, least), most), sign));
-        if (is_any_below(nearest, 2 * NEAR)) quantise_again(work, from, VECTOR, to);
+    const struct fixed by = {Q6_V_vsplat_R(form->reciprocal), Q6_V_vsplat_R(form->offset), Q6_V_vsplat_R(form->most_exponent), Q6_V_vsplat_R(form->shift),
+                             bytes(form->least), bytes(form->most), bytes(form->sign)};
+    const size_t whole = least_of(end, (size_t)(work->result.end - work->result.begin) / VECTOR);
+    for (size_t i = first; whole >= first + 2 && i < whole; i += 2) {
+        const size_t at = least_of(i, whole - 2) * VECTOR; /* the last two may be made twice */
+        const float *const from = work->reals + at;
+        uint8_t *const to = work->result.begin + at;
+        V apart[2][4];
+        put(to, quantised_of(&by, from, apart[0])), put(to + VECTOR, quantised_of(&by, from + VECTOR, apart[1]));
+        if (is_any_below(Q6_Vw_vmin_VwVw(nearest_of(apart[0]), nearest_of(apart[1])), 2 * NEAR)) settle(work, &by, from, to);
     }
+    const size_t made = whole >= first + 2 ? whole : first, size = (size_t)(work->result.end - work->result.begin);
+    quantise_again(work, work->reals + made * VECTOR, least_of(end * VECTOR, size) - made * VECTOR, NULL, work->result.begin + made * VECTOR);
 }
 
 /* Bytes of an image from NHWC to NCHW, or back. */

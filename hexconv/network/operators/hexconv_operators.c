@@ -84,6 +84,14 @@ static inline void write_made(Tensor to, float reciprocal, size_t at, size_t ste
         for (size_t i = 0; i < count; i++) ((float *)to->data)[at + i * step] = between(to->low, made[i], to->high);
 }
 
+/* The floats of the channels of a pixel: of codes, which are looked up. */
+static inline void reals_of_codes(const uint8_t *one, size_t step, const float *ones, const uint8_t *other, size_t other_step, const float *others, Tensor result,
+                                  enum binary which, float *restrict made, size_t count) {
+    const float low = result->low, high = result->high;
+    for (size_t i = 0; i < count; i++) made[i] = made_of(which, ones[one[i * step]], others[other[i * other_step]]);
+    if (low >= -FLT_MAX || high <= FLT_MAX) for (size_t i = 0; i < count; i++) made[i] = between(low, made[i], high);
+}
+
 /* The same as `binary` for tensors of bytes or floats: what codes stand for is looked up. */
 static inline __attribute__((always_inline)) void binary_of_pixels(Tensor one, Tensor other, Tensor result, enum binary which, int are_codes) {
     float ones[CODES], others[CODES];
@@ -97,6 +105,10 @@ static inline __attribute__((always_inline)) void binary_of_pixels(Tensor one, T
     EACH_PIXEL(&to, n, y, x) {
         const size_t lefts = repeated(one, n, y, x, 0), rights = repeated(other, n, y, x, 0), at = hexconv_offset(&to, n, y, x, 0);
         size_t c = 0;
+        if (is_float && looks_up[0] && looks_up[1] && steps[2] == 1) {
+            reals_of_codes((const uint8_t *)left + lefts, steps[0], ones, (const uint8_t *)right + rights, steps[1], others, &to, which, (float *)to.data + at, (size_t)to.c);
+            continue;
+        }
         for (; c + TOGETHER <= (size_t)to.c; c += TOGETHER) {
             float read[2][TOGETHER], made[TOGETHER];
             read_together(left, lefts + c * steps[0], steps[0], ones, looks_up[0], TOGETHER, read[0]);
@@ -214,8 +226,42 @@ static float mean(const struct sum *sum, Tensor tensor, int count) {
     return (float)(whole / (double)count);
 }
 
+enum { SUMMED = 32 }; /* channels whose sums are added up side by side */
+
+/* The sums of some channels of floats under a window, each in the order of the window; how many elements it has. */
+static int sum_channels(Tensor source, const struct hexconv_window *window, int n, int y, int x, int c, size_t count, double *restrict sums) {
+    const size_t step = channel_step(source);
+    int found = 0;
+    for (size_t i = 0; i < count; i++) sums[i] = 0;
+    for (int row = 0; row < window->rows; row++)
+        for (int column = 0; column < window->columns; column++) {
+            const int from = y * window->row_stride + row * window->row_dilation - window->top;
+            const int left = x * window->column_stride + column * window->column_dilation - window->left;
+            const int is_there = is_inside(source, from, left);
+            found += is_there || (window->counts_padding && from < source->h + window->bottom && left < source->w + window->right);
+            if (!is_there) continue;
+            const float *const reals = (const float *)source->data + hexconv_offset(source, n, from, left, c);
+            for (size_t i = 0; i < count; i++) sums[i] += (double)reals[i * step];
+        }
+    return found;
+}
+
+static void average_reals(Tensor source, const struct hexconv_window *window, Tensor result) {
+    EACH_PIXEL(result, n, y, x)
+        for (int c = 0; c < result->c; c += SUMMED) {
+            const int count = result->c - c < SUMMED ? result->c - c : SUMMED;
+            double sums[SUMMED];
+            const int elements = sum_channels(source, window, n, y, x, c, (size_t)count, sums);
+            for (int i = 0; i < count; i++) store(result, hexconv_offset(result, n, y, x, c + i), (float)(sums[i] / (double)elements));
+        }
+}
+
 static int average_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
     (void)user;
+    if (has_reals(source)) {
+        average_reals(source, window, result);
+        return 0;
+    }
     EACH(result, n, y, x, c) {
         struct sum sum = {0, 0};
         int count = 0;
