@@ -77,6 +77,7 @@ from hexconv.spec.names import (
     source_cache,
     target_cache,
 )
+from hexconv.spec.phases import in_phases
 from hexconv.spec.vectors import CONVERTS
 
 
@@ -230,7 +231,7 @@ class BlockAxes:
 
 def blocks_of_plan(chain: Chain, plan: Plan) -> BlockAxes:
     """Return a plan of a nest of blocks as a grid of one."""
-    return BlockAxes(chain, Plans.of(plan))
+    return BlockAxes(in_phases(chain, plan.kernel), Plans.of(plan))
 
 
 def blocks_footprints(axes: BlockAxes) -> tuple[PredictedCache, ...]:
@@ -340,7 +341,7 @@ def engine_packets(axes: BlockAxes) -> EnginePackets:
     total = EnginePackets()
     for index in axes.convs:
         source, target = axes.extents[index], axes.extents[index + 1]
-        own = row_packets(axes.chain.conv[index], source.channel_blocks, source.column_blocks, target.column_blocks)
+        own = row_packets(axes.chain.conv[index], source, target)
         total = total + own.times(axes.tiles_made[index + 1])
     return total
 

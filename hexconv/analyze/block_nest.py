@@ -50,7 +50,7 @@ import numpy as np
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.row_stripes import Added, RowsOfConv, Share, ahead_of, most_in_flight, shares_of
 from hexconv.spec import Chain, Extents, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows
+from hexconv.spec.extents import ROW_BLOCK, reads_input_rows, slab_convs
 
 MERGED_FROM = 1 << 14
 """From this many steps on, merging equal steps costs less than keeping them apart."""
@@ -78,7 +78,10 @@ class BlockSteps:
     def rows_of(self, tensor: Extents) -> Integers:
         """How many logical rows of the tensor a step makes."""
         first_row, end_row = tensor.valid_rows
-        low, high = np.maximum(self.start * ROW_BLOCK, first_row), np.minimum(self.end * ROW_BLOCK, end_row)
+        low, high = (
+            np.maximum(self.start * tensor.slab_rows, first_row),
+            np.minimum(self.end * tensor.slab_rows, end_row),
+        )
         return np.maximum(0, high - low)
 
     def slabs_of(self, tensor: Extents) -> Integers:
@@ -90,7 +93,7 @@ class BlockSteps:
 def slabs_with_rows(tensor: Extents) -> tuple[int, int]:
     """Return the slabs of a tensor that have logical rows: the first, and one past the last."""
     first, end = tensor.valid_rows
-    return first // ROW_BLOCK, ceil_divide(end, ROW_BLOCK)
+    return first // tensor.slab_rows, ceil_divide(end, tensor.slab_rows)
 
 
 def steps_backwards(
@@ -111,14 +114,14 @@ def steps_backwards(
     ([0, 2, 2, 4], [2, 3, 4, 5])
     """
     blocks = [tensor.row_blocks for tensor in tensor_extents(chain)]
-    most = max(blocks) * ROW_BLOCK * blocks[-1]
+    most = max(tensor.rows for tensor in tensor_extents(chain)) * ROW_BLOCK * blocks[-1]
     for held in slabs[1:-1]:
         most *= ceil_divide(held, h_split)
     start = np.arange(0, blocks[-1], h_split)
     yield (steps := BlockSteps(start, np.minimum(start + h_split, blocks[-1]), np.ones(len(start), integer_type(most))))
     for index in reversed(range(len(chain.conv))):
         steps, size = _merged(steps), h_split if index and index not in whole else slabs[index]
-        first, parts = steps.start[:, None] * chain.conv[index].stride[0], np.arange(0, slabs[index], size)
+        first, parts = steps.start[:, None] * slab_convs(chain)[index].stride[0], np.arange(0, slabs[index], size)
         start, stripe_end = first + parts, np.minimum(first + slabs[index], blocks[index])
         end, times = np.minimum(start + size, stripe_end), np.repeat(steps.times, len(parts))
         yield (steps := BlockSteps(start.ravel(), end.ravel(), times))
@@ -186,7 +189,7 @@ class BlockStripes:
     @cached_property
     def _convs(self) -> list[RowsOfConv]:
         """The convs, which count slabs."""
-        return [RowsOfConv.of(in_slabs(conv)) for conv in self.chain.conv]
+        return [*map(RowsOfConv.of, slab_convs(self.chain))]
 
     @cached_property
     def _added(self) -> Added:
@@ -325,12 +328,13 @@ class BlockStripes:
     def _made_in_rings(self) -> "Made":
         """What is made where every slab is made once: by the steps of its ring, or by those of its conv."""
         valid, size = [tensor.valid_rows for tensor in self.extents], 0 * self.size
+        units = [tensor.slab_rows for tensor in self.extents]
         rows = np.array([end - first + size for first, end in valid])
         slabs = np.array([stored + size for stored in self.stored])
         stagings, ranges = np.array([1 + size, *self._whole_steps]), [*map(slabs_with_rows, self.extents)]
         with_rows = np.array([end - first + size for first, end in ranges])
         return Made(
-            self._of_tensors(rows, lambda tensor, share: share.rows_within(*valid[tensor], unit=ROW_BLOCK)),
+            self._of_tensors(rows, lambda tensor, share: share.rows_within(*valid[tensor], unit=units[tensor])),
             self._of_tensors(slabs, lambda tensor, share: share.rows_within(0, self.stored[tensor])),
             self._of_tensors(stagings, lambda tensor, share: share.making_steps(self.stored[tensor])),
             self._of_tensors(with_rows, lambda tensor, share: share.rows_within(*ranges[tensor])),

@@ -52,8 +52,8 @@ class Stored:
 
 
 def _reach(layout: Layout, axis: str) -> int:
-    """The stored size along an axis: the product of the extents of its digits."""
-    return prod(layout.outputs[place].extent for place in _places(layout, axis))
+    """The stored size along an axis: the product of what its digits count to."""
+    return prod(digit.modulus or layout.values(digit) for digit in layout.digits_of(axis=axis))
 
 
 def _places(layout: Layout, axis: str) -> list[int]:

@@ -69,7 +69,6 @@ class Filter:
         channels: the input channels that an output channel has weights for.
         zero_point: the zero point of its elements.
         diagonal: the input channels that it has for each output channel, if these differ; else None.
-        reversed_columns: the columns of the kernel where the last one is packed first; else 0.
     """
 
     tensor: te.Tensor
@@ -77,14 +76,12 @@ class Filter:
     channels: int
     zero_point: int
     diagonal: Diagonal | None = None
-    reversed_columns: int = 0
 
     def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
         """One weight; where the bytes of a weight lie apart, they are put together."""
         if has_runs(self.layout):
             return self.tensor[self.layout.physical_index(o=output, h=row, r=column * self.channels + channel)]
-        at = self.reversed_columns - 1 - column if self.reversed_columns else column
-        place = {"o": output, "i": channel, "h": row, "w": at}
+        place = {"o": output, "i": channel, "h": row, "w": column}
         if not has_bytes_apart(self.layout):
             return self.tensor[self.layout.physical_index(**place)]
         high, low = (self.tensor[self.layout.physical_index(**place, b=byte)] for byte in (0, 1))
@@ -480,8 +477,7 @@ def _filter(chain: Chain, layouts: NestLayouts, index: int) -> Filter:
     tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
     channels = chain.filter_shapes[index][1]
     zero_point = chain.conv[index].filter_zero_point + packing.shift
-    columns = chain.filter_shapes[index][3] if packing.reverses_columns else 0
-    return Filter(tensor, layout, channels, zero_point, packing.diagonal, columns)
+    return Filter(tensor, layout, channels, zero_point, packing.diagonal)
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

@@ -48,7 +48,7 @@ class Croutons(Form):
     def filter_layout(self) -> tuple[Layout, Packing]:
         """The documents' filter, of signed bytes, the last column of the kernel first."""
         chain = self.conv.chain
-        return documented_filter(chain, self.conv.index), engine_packing(chain)
+        return documented_filter(chain, self.conv.index), engine_packing(chain, self.conv.index)
 
     def summed_weights(self, filter: Array) -> Array:
         """Sum over all but the output channels of OIHW8i32o4i."""

@@ -5,15 +5,18 @@ How a conv becomes packets: `hexconv.kernel.croutons`.
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from hexconv.kernel.layouts import NestLayouts, Packing
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.narrowing import MADE_UNSIGNED
+from hexconv.spec.phases import Phases, stride_phases
 from hexconv.spec.vectors import Array
 
 CROUTON_BYTES = ROW_BLOCK * COLUMN_BLOCK * CHANNEL_BLOCK
@@ -68,7 +71,9 @@ class EnginePackets:
 
 
 MOST_DILATED = 2
-"""The largest dilation whose taps a packet takes together, on either side."""
+"""The largest distance of taps that a packet takes together, on either side."""
+WHOLE = (1, 1)
+"""The phase images of a tensor that is no strided conv's source."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class TapPacket:
         row, column: its last tap, counted in rows and columns of the crouton.
         first: how many taps lie in front of its own in the filter.
         taps: its taps.
+        image: the phase image that it reads.
     """
 
     name: str
@@ -87,51 +93,99 @@ class TapPacket:
     column: int
     first: int
     taps: int
+    image: int = 0
 
 
-def tap_packets(conv: Conv2d) -> tuple[TapPacket, ...]:
-    """Return the packets that multiply a crouton by all taps, one where dilations are 1 or 2.
+def _classes(taps: int, dilation: int, phases: int) -> list[list[int]]:
+    """Sort taps along an axis by the phase that they read, whatever the phase of the output."""
+    found = dict[int, list[int]]()
+    for tap in range(taps):
+        found.setdefault(tap * dilation % phases, []).append(tap)
+    return [*found.values()]
+
+
+def packed_taps(conv: Conv2d, images: Phases) -> tuple[int, ...]:
+    """Return the order of taps in a filter: those of one phase together, the last column of each row first.
+
+    >>> from hexconv.spec import Conv2d
+    >>> convs = [Conv2d(out_channels=1, kernel=kernel) for kernel in ((2, 3), (1, 3))]
+    >>> packed_taps(convs[0], (1, 1)), packed_taps(convs[1], (2, 2))
+    ((2, 1, 0, 5, 4, 3), (2, 0, 1))
+    """
+    rows, columns = (_classes(*axis) for axis in zip(conv.kernel, conv.dilation, images, strict=True))
+    width = conv.kernel[1]
+    return tuple(row * width + column for a in rows for b in columns for row in a for column in reversed(b))
+
+
+def _pieces(places: Sequence[int]) -> list[tuple[str, int, int]]:
+    """Cut taps at some places of a crouton into packets: the mode of each, its last place, and how many taps it has."""
+    apart = {after - before for before, after in pairwise(places)}
+    if places[0] == 0 and apart <= {1}:
+        return [("all", places[-1], len(places))]
+    if places[0] == 0 and apart <= {MOST_DILATED}:
+        return [("dilate", places[-1], len(places))]
+    return [("single", place, 1) for place in places]
+
+
+def last_column(conv: Conv2d, images: Phases, phase: int) -> int:
+    """Return the column of the sums in which output 0 of a phase stands."""
+    return (conv.stride[1] * phase + conv.reach[1] - 1) // images[1]
+
+
+def tap_packets(conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0)) -> tuple[TapPacket, ...]:
+    """Return the packets that multiply croutons by all taps, one where taps are 1 or 2 apart in one image.
+
+    Args:
+        conv: the conv.
+        images: the phase images of the source.
+        phase: the phase of the outputs.
 
     >>> from hexconv.spec import Conv2d
     >>> [each.name for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(2, 1)))]
     ['multiply_dilate_all']
     >>> [(each.row, each.first) for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(3, 2)))]
     [(0, 0), (3, 3), (6, 6)]
+    >>> [(each.image, each.taps) for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), stride=2), (2, 2))]
+    [(0, 4), (1, 2), (2, 2), (3, 1)]
     """
-    (rows, columns), (down, right) = (
-        conv.kernel,
-        [d if k > 1 else 1 for k, d in zip(conv.kernel, conv.dilation, strict=True)],
+    down, right = (
+        [divmod(stride * at + tap * apart, count) for tap in range(taps)]
+        for taps, stride, apart, count, at in zip(conv.kernel, conv.stride, conv.dilation, images, phase, strict=True)
     )
-    last_row, last_column = (reach - 1 for reach in conv.reach)
-    by_row, by_column = ("all" if apart == 1 else "dilate" for apart in (down, right))
-    if right > MOST_DILATED:
-        return tuple(
-            TapPacket("multiply_single_single", row * down, column * right, row * columns + column, 1)
-            for row in range(rows)
-            for column in range(columns)
-        )
-    if down > MOST_DILATED:
-        name = f"multiply_single_{by_column}"
-        return tuple(TapPacket(name, row * down, last_column, row * columns, columns) for row in range(rows))
-    name = "multiply" if (down, right) == (1, 1) else f"multiply_{by_row}_{by_column}"
-    return (TapPacket(name, last_row, last_column, 0, rows * columns),)
+    last = last_column(conv, images, phase[1])
+    found, first = list[TapPacket](), 0
+    for rows in _classes(conv.kernel[0], conv.dilation[0], images[0]):
+        for columns in _classes(conv.kernel[1], conv.dilation[1], images[1]):
+            image = down[rows[0]][1] * images[1] + right[columns[0]][1]
+            across = _pieces([last - right[column][0] for column in reversed(columns)])
+            places = [down[row][0] for row in rows]
+            single = [("single" if place else "all", place, 1) for place in places]
+            for by_row, row, of_rows in _pieces(places) if len(across) == 1 else single:
+                for by_column, column, of_columns in across:
+                    name = "multiply" if by_row == by_column == "all" else f"multiply_{by_row}_{by_column}"
+                    found.append(TapPacket(name, row, column, first, of_rows * of_columns, image))
+                    first += of_rows * of_columns
+    return tuple(found)
 
 
-def row_packets(conv: Conv2d, channel_blocks: int, source_tiles: int, target_tiles: int) -> EnginePackets:
-    """Count the packets of a row of tiles of one block of output channels.
+def row_packets(conv: Conv2d, source: Extents, target: Extents) -> EnginePackets:
+    """Count the packets of a row of tiles of one block of output channels, of all phases.
 
     Args:
         conv: the conv.
-        channel_blocks: the blocks of input channels.
-        source_tiles: the croutons of a row that is read.
-        target_tiles: the croutons of a row that is made.
+        source: the tensor that is read.
+        target: the tensor that is made.
     """
-    rows, columns = conv.kernel
-    croutons = min(source_tiles, target_tiles + 1) if columns > 1 else target_tiles
-    halves = target_tiles + (croutons - 1 if columns > 1 else 0)
-    read, stores = croutons * channel_blocks, halves * (1 if is_converted(conv) else len(EXPONENTS))
-    loads = 1 if is_converted(conv) else stores
-    return EnginePackets(read * len(tap_packets(conv)), read * rows * columns, stores, loads, 1)
+    found = EnginePackets()
+    for phase in target.images:
+        spills, tiles = last_column(conv, source.phases, phase[1]) > 0, target.phase_columns
+        croutons = min(source.phase_columns, tiles + 1) if spills else tiles
+        halves = tiles + (croutons - 1 if spills else 0)
+        read, stores = croutons * source.channel_blocks, halves * (1 if is_converted(conv) else len(EXPONENTS))
+        loads = 1 if is_converted(conv) else stores
+        packets, taps = len(tap_packets(conv, source.phases, phase)), prod(conv.kernel)
+        found = found + EnginePackets(read * packets, read * taps, stores, loads, 1)
+    return found
 
 
 def is_converted(conv: Conv2d) -> bool:
@@ -230,15 +284,15 @@ def table_word(exponent: Any, scale: Any, offset: Any = 0, shape: int = 0) -> An
     )
 
 
-def engine_packing(chain: Chain) -> Packing:
-    """Return how a filter is packed for the engine: its weights have a sign, and no zero point."""
+def engine_packing(chain: Chain, index: int) -> Packing:
+    """Return how the filter of conv `index` is packed for the engine: its weights have a sign, and no zero point."""
     shift = -MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
-    return Packing("int8", shift, pads_zeros=True, reverses_columns=True)
+    return Packing("int8", shift, pads_zeros=True, taps=packed_taps(chain.conv[index], stride_phases(chain)[index]))
 
 
 def in_croutons(chain: Chain, documented: NestLayouts) -> NestLayouts:
     """Return the documents' layouts with filters that are packed for the engine."""
-    return replace(documented, packings=(engine_packing(chain),) * len(chain.conv))
+    return replace(documented, packings=tuple(engine_packing(chain, index) for index in range(len(chain.conv))))
 
 
 def bias_tables(offsets: Array) -> Array:

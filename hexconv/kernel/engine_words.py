@@ -66,6 +66,8 @@ LEAVES = {
     "bias": Leaf("", (LOAD_TABLE,)),
     "multiply": Leaf(MULTIPLYING, multiply()),
     "multiply_all_dilate": Leaf(MULTIPLYING, multiply("", ":dilate")),
+    "multiply_all_single": Leaf(MULTIPLYING, multiply("", ":single")),
+    "multiply_dilate_single": Leaf(MULTIPLYING, multiply(":dilate", ":single")),
     "multiply_dilate_all": Leaf(MULTIPLYING, multiply(":dilate", "")),
     "multiply_dilate_dilate": Leaf(MULTIPLYING, multiply(":dilate", ":dilate")),
     "multiply_single_all": Leaf(MULTIPLYING, multiply(":single", "")),

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import ceil, gcd
 from typing import Any
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from hexconv.hashed import hashed_once
 from hexconv.kernel.tiles import MOST_BLOCKS
 from hexconv.layout import Layout, packed
+from hexconv.layout.digits import Digit
 from hexconv.spec import Chain, Extents, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 
 ACTIVATION_TAG = "NHWC8h8w32c"
 BYTES_AXIS = "B"
@@ -115,7 +116,7 @@ class Packing:
         pads_zeros: whether what is no weight is packed as 0, since kernels multiply it; else no result uses it.
         is_words: whether scalar loads read words of weights: then the filter's cache never lies in VTCM.
         diagonal: the blocks that are stored of a filter of several groups; None where all of its channels are.
-        reverses_columns: whether the last column of the kernel is packed first.
+        taps: the order in which taps of the kernel are packed, counted row by row; none where that is their order.
     """
 
     dtype: str
@@ -123,7 +124,7 @@ class Packing:
     pads_zeros: bool = False
     is_words: bool = False
     diagonal: Diagonal | None = None
-    reverses_columns: bool = False
+    taps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,12 +229,31 @@ def documented_layouts(chain: Chain) -> NestLayouts:
     (2, 2, 3, 1, 8, 32, 4)
     """
     return NestLayouts(
-        activations=tuple(packed(ACTIVATION_TAG, logical(extents)) for extents in tensor_extents(chain)),
+        activations=tuple(map(_blocked, tensor_extents(chain))),
         output=output_layout(chain),
         filters=tuple(documented_filter(chain, index) for index in range(len(chain.conv))),
         row_units=(ROW_BLOCK,) * len(chain.shapes),
         channel_units=(CHANNEL_BLOCK,) * len(chain.shapes),
         packings=(Packing(chain.dtype_of_filters),) * len(chain.conv),
+    )
+
+
+def _blocked(extents: Extents) -> Layout:
+    """The layout of a tensor in blocks; a row of blocks has those of all phase images, one image after the other."""
+    blocked, (down, across) = packed(ACTIVATION_TAG, logical(extents)), extents.phases
+    if extents.phases == (1, 1):
+        return blocked
+    images = {"H": extents.row_blocks, "W": extents.column_blocks}
+    of_rows = (Digit("H", "H", ROW_BLOCK * down), Digit("H", "8h", down, ROW_BLOCK))
+    of_columns = (Digit("W", "W", COLUMN_BLOCK * across), Digit("W", "8w", across, COLUMN_BLOCK))
+    columns = extents.phase_columns
+    of_image = (Digit("H", "W", 1, down, across * columns), Digit("W", "W", 1, across, columns))
+    rest = [digit for digit in blocked.digits if digit.axis in "NC"]
+    return replace(
+        blocked,
+        name=f"{ACTIVATION_TAG} in {down}x{across} phases",
+        outputs=tuple(replace(each, extent=images.get(each.name, each.extent)) for each in blocked.outputs),
+        digits=(*rest, *of_rows, *of_columns, *of_image),
     )
 
 

@@ -50,6 +50,7 @@ from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, Plan, choose_kernels, kernel_of, nest_of, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
+from hexconv.spec.phases import in_phases
 from hexconv.spec.strips import in_strips
 
 PIXELS_TAG = "NHWC"
@@ -103,7 +104,7 @@ def rows_layouts(chain: Chain, k_split: int, has_output_rows: bool, kernels: tup
 def layouts_of(chain: Chain, plan: Plan) -> NestLayouts:
     """The layouts of all tensors of a chain in its plan's nest; of strips, where the plan makes strips."""
     if nest_of(chain, plan) != "rows":
-        documented = documented_layouts(chain)
+        documented = documented_layouts(in_phases(chain, kernel_of(chain, plan)))
         return in_croutons(chain, documented) if kernel_of(chain, plan) == "hmx" else documented
     return planned_layouts(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
 

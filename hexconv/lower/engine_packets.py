@@ -32,9 +32,11 @@ from hexconv.kernel.engine import (
     TABLE_WORDS,
     TABLES_WORDS,
     TAP_BYTES,
+    WHOLE,
     bias_tables,
     convert_tables,
     is_converted,
+    last_column,
     table_word,
     tables_words,
     tap_packets,
@@ -48,10 +50,11 @@ from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS
 from hexconv.lower.vtcm import SCOPE
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.names import numbered
+from hexconv.spec.phases import Phases
 from hexconv.spec.vectors import CODES, CONVERTS, OF_CHANNELS, Array, in_lookup_order, in_whole_blocks
 from hexconv.tir import marks
 from hexconv.tir.statements import Block, Number, int32
@@ -76,8 +79,6 @@ class EngineSums:
         sums: where its sums begin; None where they stay in the engine, which converts them.
         tile: its number in the row of tiles.
         block: its block of 32 output channels.
-        tiles: how many croutons a row of the source has.
-        channel_blocks: its blocks of 32 input channels.
         target: where its results begin, where the engine makes them; else None.
     """
 
@@ -88,8 +89,6 @@ class EngineSums:
     sums: TensorLoad | None
     tile: tirx.Expr
     block: tirx.Expr
-    tiles: int
-    channel_blocks: int
     target: TensorLoad | None
 
 
@@ -145,21 +144,44 @@ class EngineConv:
 
     def emit_sums(self, at: EngineSums) -> tirx.Stmt:
         """Emit the packets of a tile of sums."""
-        block, (last_row, last_column) = Block(), (reach - 1 for reach in self.conv.spec.reach)
-        taps = prod(self.conv.spec.kernel)
+        block, target = Block(), self._extents[1]
+        for number, phase in enumerate(target.images):
+            tile = at.tile - number * target.phase_columns
+
+            def emit(to: Block, tile: tirx.Expr = tile, phase: Phases = phase) -> None:
+                self._emit_phase(to, at, tile, phase)
+
+            if target.phases == WHOLE:
+                emit(block)
+            else:
+                block.when(tirx.all(tile >= 0, tile < target.phase_columns), emit)
+        return block.statement()
+
+    @property
+    def _extents(self) -> tuple[Extents, Extents]:
+        """The tensor that it reads, and that which it makes."""
+        source, target = tensor_extents(self.conv.chain)[self.conv.number - 1 :][:2]
+        return source, target
+
+    def _emit_phase(self, block: Block, at: EngineSums, at_tile: tirx.Expr, phase: Phases) -> None:
+        """Emit the packets of a tile of sums, the tile `at_tile` of its phase image."""
+        conv, of = self.conv.spec, self._extents[0]
+        packets, end = tap_packets(conv, of.phases, phase), last_column(conv, of.phases, phase[1])
+        last_row, taps = max(each.row for each in packets), prod(conv.kernel)
         source, weights = at.source.indices[0], at.weights.indices[0]
         below = at.below.indices[0] - source if last_row else ZERO
 
         def multiply(to: Block, tile: Number) -> None:
             def one(inner: Block, channels: tirx.Expr) -> None:
-                crouton = source + (tile * at.channel_blocks + channels) * CROUTON_BYTES
-                for each in tap_packets(self.conv.spec):
+                for each in packets:
+                    column = tile + each.image * of.phase_columns
+                    crouton = source + (column * of.channel_blocks + channels) * CROUTON_BYTES
                     tap = int32(each.column << COLUMN_BIT | each.row << ROW_BIT)
                     first = weights + channels * (taps * TAP_BYTES) + each.first * TAP_BYTES
                     operands = _pointer(at.source, crouton), tap, below, _pointer(at.weights, first)
                     _call(inner, each.name, *operands, int32(each.taps * TAP_BYTES - 1))
 
-            to.loop("rc_outer", at.channel_blocks, one)
+            to.loop("rc_outer", of.channel_blocks, one)
 
         def begin(to: Block) -> None:
             _call(to, "clear")
@@ -169,17 +191,16 @@ class EngineConv:
             multiply(to, ZERO)
 
         def finish(to: Block) -> None:
-            multiply(to, at.tile + 1)
-            self._store(to, at, COLUMN_BLOCK - last_column, "_after", retains=True)
+            multiply(to, at_tile + 1)
+            self._store(to, at, COLUMN_BLOCK - end, "_after", retains=True)
 
-        block.when(at.tile == 0, begin)
-        if last_column:
-            self._store(block, at, COLUMN_BLOCK - last_column, "_before", retains=False)
-            block.when(at.tile + 1 < at.tiles, finish)
+        block.when(at_tile == 0, begin)
+        if end:
+            self._store(block, at, COLUMN_BLOCK - end, "_before", retains=False)
+            block.when(at_tile + 1 < of.phase_columns, finish)
         else:
-            block.when(at.tile > 0, lambda to: multiply(to, at.tile))
+            block.when(at_tile > 0, lambda to: multiply(to, at_tile))
             self._store(block, at, 0, "_after", retains=False)
-        return block.statement()
 
     def _stage_tables(self, block: Block, number: tirx.Expr) -> None:
         """Copy the tables of a block of channels to VTCM."""

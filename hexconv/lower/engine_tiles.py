@@ -36,13 +36,22 @@ KERNEL_ROWS, KERNEL_COLUMNS = -5, -4
 """The axes of a filter that count rows and columns: OIHW8i32o4i."""
 
 
+@dataclass(frozen=True)
+class TileOfRow:
+    """The number of a tile in its row of tiles, and that of the last one."""
+
+    number: tirx.Expr
+    last: int
+
+
 def mark_tiles(nest: Lowering) -> Lowering:
     """Put marks in the place of every conv's init, compute and epilogue (no blocks, buffers not yet flat)."""
 
-    def visit(statement: tirx.Stmt, tile: tirx.Expr) -> tirx.Stmt:
+    def visit(statement: tirx.Stmt, tile: TileOfRow) -> tirx.Stmt:
         if isinstance(statement, tirx.For):
             is_tile = str(statement.annotations.get(LOOP_NAME, "")) == "wo"
-            return around(statement, visit(statement.body, statement.loop_var if is_tile else tile))
+            own = TileOfRow(statement.loop_var, int(statement.extent) - 1) if is_tile else tile
+            return around(statement, visit(statement.body, own))
         if isinstance(statement, tirx.SeqStmt):
             parts = {part.name: step for step in statement.seq if (part := _part(step)) and part.does is Does.CONV}
             found = [read_part(name).conv for name in parts if name.endswith("compute")]
@@ -60,7 +69,7 @@ def mark_tiles(nest: Lowering) -> Lowering:
         stays = held.role == "accumulator" and held.number in nest.converted
         return tirx.Evaluate(ZERO) if stays else memory
 
-    body = tvm_ffi.structural_map(visit(nest.main.body, ZERO), (tirx.AllocBuffer, allocated))
+    body = tvm_ffi.structural_map(visit(nest.main.body, TileOfRow(ZERO, 0)), (tirx.AllocBuffer, allocated))
     return nest.to(nest.main.with_body(body))
 
 
@@ -98,14 +107,14 @@ def _tile(number: int, is_converted: bool, parts: Mapping[str, tirx.Stmt]) -> Ti
     )
 
 
-def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: tirx.Expr) -> list[tirx.Stmt] | None:
+def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: TileOfRow) -> list[tirx.Stmt] | None:
     """Replace a statement of a tile by marks, and by what writes the fringe; None for any other statement."""
     for each in tiles:
         if step.same_as(each.init):
             return [tirx.Evaluate(ZERO)]
         if step.same_as(each.compute):
             results, bounds = _results(each)
-            sums = _sums(each.number, each.compute, results, tile)
+            sums = _sums(each.number, each.compute, results, tile.number)
             touched = [_touched(load) for load in (sums.sums, sums.target) if load is not None]
             return [*touched, bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
         if step.same_as(each.epilogue):
@@ -122,12 +131,13 @@ class Bounds:
     first: Sequence[tirx.Expr]
     last: Sequence[tirx.Expr]
 
-    def of_rows(self, tile: tirx.Expr) -> "Bounds":
-        """Return the bounds that do not depend on the number of the tile in its row: sums go from tile to tile."""
-        if not isinstance(tile, tirx.Var):
+    def of_rows(self, tile: TileOfRow) -> "Bounds":
+        """Return the bounds of a whole row of tiles: sums go from tile to tile."""
+        if not isinstance(tile.number, tirx.Var):
             return self
-        kept = [ends for ends in zip(self.first, self.last, strict=True) if not uses(tirx.all(*ends), tile)]
-        return Bounds([first for first, _ in kept], [last for _, last in kept])
+        simplify, ends = Analyzer().simplify, ((self.first, 0), (self.last, tile.last))
+        first, last = ([simplify(with_values(each, {tile.number: int32(at)})) for each in some] for some, at in ends)
+        return Bounds(first, last)
 
     def where_some(self, statement: tirx.Stmt) -> tirx.Stmt:
         """Run a statement for tiles that have an element: each bound then holds at one end."""
@@ -165,10 +175,11 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
             indices[axis] = ZERO
         return indices
 
-    crouton = first(source, begin, (COLUMNS,))
+    # The first tile of a row: those of phase images lie in the same slab, whatever their rows.
+    at_first = {**begin, tile: ZERO} if isinstance(tile, tirx.Var) else begin
+    crouton = first(source, at_first, (COLUMNS,))
     under = [*crouton]
-    under[SLABS] = first(source, {**begin, loops["hi"]: int32(ROW_BLOCK)}, ())[SLABS]
-    *_, tiles, channel_blocks, _rows, _columns, _channels = map(int, source.source.shape)
+    under[SLABS] = first(source, {**at_first, loops["hi"]: int32(ROW_BLOCK)}, ())[SLABS]
     return EngineSums(
         number=number,
         source=tirx.BufferLoad(source.source, crouton),
@@ -177,8 +188,6 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
         sums=results.sums,
         tile=tile,
         block=results.block,
-        tiles=tiles,
-        channel_blocks=channel_blocks,
         target=results.target if results.sums is None else None,
     )
 

@@ -38,6 +38,7 @@ from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, nest_of, tensor_extents
 from hexconv.spec.chain import with_exact
 from hexconv.spec.names import accumulator, source_cache
+from hexconv.spec.phases import in_phases
 from hexconv.spec.strips import Strips, in_strips, strips_of
 from hexconv.spec.vectors import CONVERTS
 from hexconv.tir.trees import as_one, buffers_in, with_values
@@ -353,8 +354,8 @@ def lower_case(case: Case) -> Lowered:
 
 def _lower_for_engine(case: Case) -> Lowered:
     """Lower a case for the matrix engine, in a nest in which every conv has a bias: the bias tables hold it."""
-    chain, plan = case.chain, case.settled
-    layouts = layouts_of(chain, plan)
+    plan = case.settled
+    chain, layouts = in_phases(case.chain, plan.kernel), layouts_of(case.chain, plan)
     # The epilogue says where results lie and which are there; packets take its place.
     exact = with_exact(chain)
     biased = replace(exact, conv=tuple(replace(conv, bias=True) for conv in exact.conv))

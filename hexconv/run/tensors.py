@@ -197,7 +197,8 @@ def _filled_up(conv: Conv2d, groups: int, filter: Array, channels: int) -> Array
 def _packed(filter: Array, layout: Layout, packing: Packing) -> Array:
     """Return a filter as its kernel wants it."""
     shifted = filter.astype(np.int32) + packing.shift if packing.shift else filter
-    shifted = shifted[..., ::-1] if packing.reverses_columns else shifted
+    if packing.taps:
+        shifted = shifted.reshape(*shifted.shape[:2], -1)[..., packing.taps].reshape(shifted.shape)
     rest = 0 if packing.pads_zeros else _rest(packing.dtype)
     return layout.pack(_with_axes_of(layout, shifted), fill=rest).astype(packing.dtype)
 

@@ -2,7 +2,7 @@
 
 Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 rows. A conv with stride s and r rows of
 reach reads slabs as one with stride s and h + s slabs of reach does, h = (r - 1 - s) // 8 + 1, and slabs need no
-padding: they count what is stored (`hexconv.spec.extents.in_slabs`).
+padding: they count what is stored (`hexconv.spec.extents.slab_convs`).
 
 A stripe of the output reads a stripe of every tensor; most of its rows were read for the stripe before. Each stripe
 makes the rows alone that are new, the last ones of each tensor's stripe:
@@ -64,7 +64,7 @@ from hexconv.kernel.bands import row_bands
 from hexconv.schedule import primitives
 from hexconv.schedule.conv_blocks import Nest, Placed, end_row, first_row, of_band, streaming
 from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, reads_input_rows, slab_convs, tensor_extents
 from hexconv.tir.loops import LOOP_NAME, is_unit, with_extent
 from hexconv.tir.trees import conjuncts, uses
 
@@ -369,7 +369,7 @@ def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, layouts: NestLay
     last, *others = convs
     bands = row_bands(chain, plan)
     has_bands = bands.count > 1
-    kernels = chain.conv if layouts.has_rows else [*map(in_slabs, chain.conv)]
+    kernels = chain.conv if layouts.has_rows else slab_convs(chain)
     number = last.blocks.number
     output = Output(
         blocks=_names(sch, [*_makers(last), *([nest.output] if number == len(kernels) else [])]),

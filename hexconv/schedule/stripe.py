@@ -47,7 +47,7 @@ from hexconv.schedule.conv_blocks import ConvBlocks, Nest, Placed, all_conv_bloc
 from hexconv.schedule.primitives import Tiles, around_step
 from hexconv.schedule.stream import Scheduled, rolled
 from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK, steps_over_slabs
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK, slab_convs, steps_over_slabs
 from hexconv.spec.names import INPUT_CACHE, OUTPUT
 from hexconv.tir import parts
 from hexconv.tir.loops import (
@@ -177,7 +177,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = _home(chain, placed, conv.number).tiles.source if placed else tiles.innermost
-        later = [chain.conv[each.blocks.number - 1] for each in streaming(sch, placed)]
+        later = [slab_convs(chain)[each.blocks.number - 1] for each in streaming(sch, placed)]
         if placed:
             placed.append(_place_conv(sch, conv, at, plan, layouts, later, conv.number in chain.whole))
         else:
@@ -250,7 +250,7 @@ def _place_conv(
     later: Sequence[Conv2d],
     is_whole: bool,
 ) -> Placed:
-    """Compute any other conv at loop `at`, in outer loops of its own; `later` are those of the steps that it is in."""
+    """Compute any other conv at loop `at`, in loops of its own; `later` are those of its steps, which count slabs."""
     loops = primitives.fuse_producer(sch, conv.result, at, conv.result_axes)
     # A stripe of rows is made in one step, and one that rolls where the next one begins after a gap.
     # So are those between a tensor and the conv that adds it.

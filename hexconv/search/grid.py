@@ -27,6 +27,7 @@ from hexconv.search.machine import COPIED_BYTES, Rates, beside_engine, engine_of
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS
+from hexconv.spec.phases import in_phases
 from hexconv.spec.vectors import vectors_bytes
 
 FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
@@ -274,7 +275,7 @@ def _of_engine(axes: BlockAxes, arch: str, traffic: Integers) -> Integers:
 
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute figures of all plans of a nest of blocks at once."""
-    axes = with_kind(BlockAxes(chain, space.plans))
+    axes = with_kind(BlockAxes(in_phases(chain, space.plans.sample.kernel), space.plans))
     footprint, overlaps = (
         blocks_footprint(axes, GRANULE_BYTES),
         sum(axes.doubled.values(), np.zeros((1, 1, 1), int)) > 0,

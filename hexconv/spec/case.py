@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 from hexconv.errors import InputError, did_you_mean, visible
 from hexconv.spec.chain import IN_BLOCKS, Chain, Conv2d, Padding
 from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32
-from hexconv.spec.extents import ROW_BLOCK, blocks, slabs_read, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, blocks, slab_convs, tensor_extents
 from hexconv.spec.fields import STRICT, first_complaint, in_one_line
 from hexconv.spec.kernel_choice import KernelChoice, Target, choose_kernels, settled, unstated
 from hexconv.spec.names import bias_name, conv_name, filter_name
@@ -322,7 +322,7 @@ def _check_steps(chain: Chain, plan: Plan) -> None:
         steps = blocks(extents[-1].rows, plan.rows) * len(chain.conv)
     slabs = min(plan.h_split, extents[-1].row_blocks)
     for index in reversed(range(0 if plan.rows else len(chain.conv))):
-        slabs = min(slabs_read(chain.conv[index], slabs), extents[index].row_blocks)
+        slabs = min(slab_convs(chain)[index].rows_read(slabs), extents[index].row_blocks)
         steps += extents[index + 1].row_blocks * (blocks(slabs, plan.h_split) if index else 1)
     if steps > MOST_STEPS:
         knob, value = ("rows", plan.rows) if plan.rows else ("h_split", plan.h_split)

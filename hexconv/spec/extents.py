@@ -65,9 +65,24 @@ def slabs_read(conv: Conv2d, slabs: int) -> int:
     return in_slabs(conv).rows_read(slabs)
 
 
+@lru_cache(REMEMBERED)
+def slab_convs(chain: Chain) -> tuple[Conv2d, ...]:
+    """Return every conv of a chain as one that counts slabs; slabs of phase images are one apart."""
+    return tuple(
+        in_slabs(conv) if source == (1, 1) else _in_phases(conv, source[0], last[0])
+        for conv, source, last in zip(chain.conv, chain.phases, chain.last_phases[1:], strict=False)
+    )
+
+
+def _in_phases(conv: Conv2d, phases: int, last: int) -> Conv2d:
+    """Return the conv of slabs of `phases` images that makes phases up to `last` of its output."""
+    last_row = (ROW_BLOCK - 1) * phases + conv.stride[0] * last + conv.reach[0] - 1
+    return Conv2d(out_channels=1, kernel=(last_row // (ROW_BLOCK * phases) + 1, 1))
+
+
 def steps_over_slabs(convs: Iterable[Conv2d]) -> bool:
-    """Whether the stride of any of some convs is so large that it leaves out a slab between two of its steps."""
-    return any(slabs_read(conv, 0) < 0 for conv in convs)
+    """Whether any of some convs that count slabs leaves out one between two of its steps."""
+    return any(conv.rows_read(0) < 0 for conv in convs)
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,9 @@ class Extents:
         left: the stored column at which logical column 0 stands.
         logical_rows: the rows of the logical tensor.
         logical_columns: the columns of the logical tensor.
+        phases: its phase images (`hexconv.spec.phases`), down and across: the distance of two rows, and of two columns,
+            of one image.
+        last_phase: the last image that is read.
     """
 
     batch: int
@@ -93,16 +111,34 @@ class Extents:
     left: int
     logical_rows: int
     logical_columns: int
+    phases: tuple[int, int] = (1, 1)
+    last_phase: tuple[int, int] = (0, 0)
+
+    @property
+    def slab_rows(self) -> int:
+        """The rows of a slab: 8 of each phase image."""
+        return ROW_BLOCK * self.phases[0]
 
     @property
     def row_blocks(self) -> int:
-        """The number of blocks of 8 stored rows."""
-        return blocks(self.rows, ROW_BLOCK)
+        """The number of blocks of 8 stored rows, of phase images."""
+        return blocks(self.rows, self.slab_rows)
+
+    @property
+    def images(self) -> tuple[tuple[int, int], ...]:
+        """The phases of its images, row by row, up to the last one that is read."""
+        across = self.phases[1]
+        return tuple(divmod(image, across) for image in range(self.last_phase[0] * across + self.last_phase[1] + 1))
+
+    @property
+    def phase_columns(self) -> int:
+        """The number of blocks of 8 stored columns of a phase image."""
+        return blocks(self.columns, COLUMN_BLOCK * self.phases[1])
 
     @property
     def column_blocks(self) -> int:
-        """The number of blocks of 8 stored columns."""
-        return blocks(self.columns, COLUMN_BLOCK)
+        """The number of blocks of 8 stored columns, of all phase images."""
+        return len(self.images) * self.phase_columns
 
     @property
     def channel_blocks(self) -> int:
@@ -138,7 +174,7 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
     n, h, w, c = chain.shapes[-1]
     return chain.backwards(
         Extents(n, h, w, c, 0, 0, h, w),
-        lambda index, output: _read_by(chain.conv[index], output, chain.shapes[index], chain.keeps_columns),
+        lambda index, output: _read_by(chain, index, output),
     )
 
 
@@ -170,13 +206,15 @@ def reads_input_rows(chain: Chain) -> bool:
     return source.valid_rows[0] < chain.conv[0].rows_read(output.rows)
 
 
-def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int], keeps_columns: bool) -> Extents:
-    """Return the extents that a conv reads of its input (logical `shape`) to fill the stored part of its output."""
+def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
+    """Return the extents that conv `index` reads of its input to fill the stored part of its output."""
+    conv, shape, phases = chain.conv[index], chain.shapes[index], chain.phases[index]
     down, across = conv.stride
-    rows, top = _with_logical(conv.rows_read(output.rows), conv.padding.top + down * output.top, ROW_BLOCK)
+    rows, top = _with_logical(conv.rows_read(output.rows), conv.padding.top + down * output.top, ROW_BLOCK * phases[0])
     # Where columns are kept, those right of the logical ones are no output of the conv, so it reads nothing for them.
-    made = output.valid_columns[1] if keeps_columns else output.columns
-    columns, left = _with_logical(conv.columns_read(made), conv.padding.left + across * output.left, COLUMN_BLOCK)
+    made = output.valid_columns[1] if chain.keeps_columns else output.columns
+    of_block = COLUMN_BLOCK * phases[1]
+    columns, left = _with_logical(conv.columns_read(made), conv.padding.left + across * output.left, of_block)
     return Extents(
         batch=shape[0],
         rows=rows,
@@ -186,6 +224,8 @@ def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int], ke
         left=left,
         logical_rows=shape[1],
         logical_columns=shape[2],
+        phases=phases,
+        last_phase=chain.last_phases[index],
     )
 
 

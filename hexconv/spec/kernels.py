@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.choices import Kernel, Nest, Target
 from hexconv.spec.extents import tensor_extents
+from hexconv.spec.phases import stride_phases
 from hexconv.spec.ranges import sums_refusals
 
 Knobs = dict[str, int | str]
@@ -157,6 +158,8 @@ HVX = KernelRules(
 
 MOST_ENGINE_TAPS = 8
 """Rows and columns of the largest filter that the matrix engine takes in one packet: a crouton has 8 of each."""
+MOST_ENGINE_PHASES = 8
+"""The most phase images of a tensor that the matrix engine reads, along an axis."""
 LARGEST_PRODUCT = 255 * 128
 """Of a byte without a sign and one with a sign."""
 
@@ -172,6 +175,11 @@ def _engine_refusals(chain: Chain) -> tuple[str, ...]:
 def _engine_refusal(chain: Chain, index: int) -> str:
     """Say why the matrix engine can't compute conv `index`."""
     conv, (_, inputs, rows, columns), name = chain.conv[index], chain.filter_shapes[index], f"chain.conv[{index}]"
+    images = stride_phases(chain)
+    reached = [
+        (own - stride + reach - 1) // own + 1
+        for own, stride, reach in zip(images[index], conv.stride, conv.reach, strict=True)
+    ]
     filters, zero = chain.dtype_of_filters, conv.filter_zero_point
     if chain.dtype != "uint8":
         return f"hmx serves uint8 chains, this one is {chain.dtype}"
@@ -179,10 +187,12 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         f"filters of int8 with the zero point 0, or uint8 with 128; that of {name} is {filters} with {zero}": (
             (filters, zero) not in (("int8", 0), ("uint8", 128))
         ),
-        f"convs of stride 1; that of {name} is {conv.stride}": conv.stride != (1, 1),
+        f"strides whose product is {MOST_ENGINE_PHASES} at most; from {name} on it is {max(images[index])}": (
+            max(images[index]) > MOST_ENGINE_PHASES
+        ),
         f"convs of one group; {name} has {conv.groups}": conv.groups != 1,
-        f"kernels that reach 8 by 8 at most; that of {name} reaches {conv.reach[0]} by {conv.reach[1]}": (
-            max(conv.reach) > MOST_ENGINE_TAPS
+        f"kernels that reach 8 by 8 pixels at most; that of {name} reaches {reached[0]} by {reached[1]}": (
+            max(reached) > MOST_ENGINE_TAPS
         ),
         f"convs that are requantised; {name} is not": conv.requantize is None,
         f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,

@@ -29,7 +29,7 @@ from hexconv.spec.addition import Add
 from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.kernels import MOST_ENGINE_TAPS, Kernel
+from hexconv.spec.kernels import MOST_ENGINE_PHASES, MOST_ENGINE_TAPS, Kernel
 from hexconv.spec.knobs import KNOBS
 from hexconv.spec.names import INPUT, conv_name
 from hexconv.spec.narrowing import MADE_UNSIGNED
@@ -123,26 +123,30 @@ def for_engine(draw: Draw, chain: Chain) -> Chain:
     One conv in two is requantised by the engine's convert.
     """
     filter_dtype = "uint8" if chain.filter_dtype in (None, "uint8") else "int8"
-    convs = []
-    for conv in chain.conv:
+    convs, phases = list[Conv2d](), [1, 1]
+    for conv in reversed(chain.conv):
         how = conv.requantize or Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
         shift = min(how.shift, 0) if isinstance(how.shift, int) else how.shift
         engine: Engine = "fast" if draw.is_one_in(2) else "exact"
         low = replace(how, shift=shift, saturates_at=None, engine=engine)
         kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
         apart = [d if (k - 1) * d < MOST_ENGINE_TAPS else 1 for k, d in zip(kernel, conv.dilation, strict=True)]
+        strides = zip(conv.stride, phases, strict=True)
+        stride = [some if some * behind <= MOST_ENGINE_PHASES else 1 for some, behind in strides]
+        phases = [some * behind for some, behind in zip(stride, phases, strict=True)]
         zero = 128 if filter_dtype == "uint8" else 0
-        plain = {"stride": (1, 1), "groups": 1}
-        convs.append(
+        convs.insert(
+            0,
             replace(
                 conv,
-                **plain,
+                groups=1,
                 kernel=kernel,
+                stride=(stride[0], stride[1]),
                 dilation=(apart[0], apart[1]),
                 filter_zero_point=zero,
                 requantize=low,
                 sum_limit=None,
-            )
+            ),
         )
     return replace(chain, filter_dtype=filter_dtype, conv=tuple(convs))
 

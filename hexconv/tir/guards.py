@@ -29,6 +29,7 @@ from tvm.ir import Call, Op, Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.tir.loops import PART
+from hexconv.tir.statements import int32
 from hexconv.tir.trees import all_of, around, conjuncts, uses, with_values
 
 IF_THEN_ELSE = Op.get("prim.if_then_else")
@@ -187,11 +188,12 @@ def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr)
         excess = low - high
         slope = int(analyzer.simplify(with_values(excess, {variable: variable + 1}) - excess))
         at_zero = analyzer.simplify(with_values(excess, {variable: ZERO}))
-        assert abs(slope) == 1, f"{guard} is no bound of {variable}"
+        assert slope, f"{guard} is no bound of {variable}"
+        least = at_zero + 1 if is_strict else at_zero
         if slope > 0:
-            end = tirx.min(end, analyzer.simplify(-at_zero if is_strict else 1 - at_zero))
+            end = tirx.min(end, analyzer.simplify(tirx.floordiv(-least, int32(slope)) + 1))
         else:
-            begin = tirx.max(begin, analyzer.simplify(at_zero + 1 if is_strict else at_zero))
+            begin = tirx.max(begin, analyzer.simplify(tirx.floordiv(least - (slope + 1), int32(-slope))))
     return analyzer.simplify(begin), analyzer.simplify(end)
 
 

@@ -81,6 +81,24 @@ def test_dilated_taps_are_exact(dilation: tuple[int, int]) -> None:
     check(Case("dilated", replace(CHAIN, input=(1, 19, 18, 40), conv=(conv,)), PLANS["rings, overlapped"]))
 
 
+STEM = replace(CONV, out_channels=10, kernel=(7, 7), stride=(2, 2), padding=Padding(top=3, left=3, bottom=3, right=3))
+DOWN = replace(CONV, out_channels=10, stride=(2, 2))
+STRIDED = {
+    "stem": ((1, 37, 21, 3), (STEM, replace(DOWN, kernel=(1, 1), padding=Padding()))),
+    "behind others": ((1, 21, 35, 10), (replace(DOWN, stride=(1, 1)), replace(DOWN, requantize=CUT))),
+    "dilated": ((2, 19, 38, 10), (replace(DOWN, dilation=(3, 2)), replace(DOWN, kernel=(2, 2), stride=(1, 3)))),
+}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize("name", ["stem", "behind others", pytest.param("dilated", marks=pytest.mark.deep)])
+def test_strides_are_exact_in_phase_images(name: str, plan: Plan) -> None:
+    """Chains as networks have them: tensors in 4x4 and in 2x2 images, of which a 1x1 kernel reads one."""
+    size, convs = STRIDED[name]
+    check(Case(name, replace(CHAIN, input=size, conv=convs), replace(plan, k_split=1)))
+
+
 @pytest.mark.simulator
 def test_its_converts_are_those_of_the_formula() -> None:
     """A relu, which a convert has, and a clamp per channel, which it hasn't; `check` wants numpy's formula exactly."""
@@ -110,7 +128,10 @@ def test_drawn_cases_are_exact(number: int) -> None:
     ("changed", "why"),
     [
         (replace(CHAIN, dtype="int8", zero_point=0), "hmx serves uint8 chains, this one is int8"),
-        (replace(CHAIN, conv=(replace(CONV, stride=(2, 2)), CONV)), "hmx serves convs of stride 1; that of chain.conv"),
+        (
+            replace(CHAIN, conv=(replace(CONV, stride=(3, 1)),) * 2),
+            "strides whose product is 8 at most; from chain.conv",
+        ),
         (replace(CHAIN, filter_dtype="uint8"), "hmx serves filters of int8 with the zero point 0, or uint8 with 128"),
         (replace(CHAIN, conv=(CONV, replace(CONV, requantize=None))), "hmx serves convs that are requantised"),
     ],

@@ -43,7 +43,7 @@ from hexconv.report.tables import Rate
 from hexconv.report.words import chain_words, counted, fit_words, in_bytes, plan_effects, plan_words, share, times
 from hexconv.run.profile import Profile
 from hexconv.spec import Case, Chain, Extents, Plan, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK, slabs_read
+from hexconv.spec.extents import slab_convs
 from hexconv.spec.kernel_choice import kernel_columns, kernel_words
 
 
@@ -164,7 +164,8 @@ def _in_blocks(stripes: BlockStripes) -> Iterator[tuple[Held, ...]]:
     """Yield the stored rows that each stripe of blocks reads and makes of each tensor."""
     for start in range(0, stripes.stored[-1], stripes.h_splits[0]):
         slabs = _stripe(stripes, start)
-        yield tuple(Held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK) for first, end, there in slabs)
+        units = [tensor.slab_rows for tensor in stripes.extents]
+        yield tuple(Held(*(rows * slab for slab in each)) for rows, each in zip(units, slabs, strict=True))
 
 
 def _logical(held: Held, tensor: Extents) -> Held:
@@ -178,9 +179,9 @@ def _stripe(stripes: BlockStripes, start: int) -> tuple[tuple[int, int, int], ..
     """For one stripe of the output, the first slab and one past the last of each tensor, and how many were there."""
 
     def read(index: int, made: tuple[int, int, int]) -> tuple[int, int, int]:
-        (first, end, there), conv = made, stripes.chain.conv[index]
-        last = min(slabs_read(conv, end), stripes.stored[index])
-        return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
+        (first, end, there), conv = made, slab_convs(stripes.chain)[index]
+        last = min(conv.rows_read(end), stripes.stored[index])
+        return max(first, there) * conv.stride[0], last, conv.rows_read(there) if there else 0
 
     end = min(start + stripes.h_splits[0], stripes.stored[-1])
     return stripes.chain.backwards((start, end, start if stripes.rings[0] else 0), read)

@@ -22,6 +22,8 @@ int32_t hexconv_hmx_clear(void);
 #define HEXCONV_HMX_MULTIPLIES(each)                                    \
     each(multiply, HMX_ROWS, HMX_COLUMNS)                               \
     each(multiply_all_dilate, HMX_ROWS, HMX_COLUMNS_DILATE)             \
+    each(multiply_all_single, HMX_ROWS, HMX_COLUMNS_SINGLE)             \
+    each(multiply_dilate_single, HMX_ROWS_DILATE, HMX_COLUMNS_SINGLE)   \
     each(multiply_dilate_all, HMX_ROWS_DILATE, HMX_COLUMNS)             \
     each(multiply_dilate_dilate, HMX_ROWS_DILATE, HMX_COLUMNS_DILATE)   \
     each(multiply_single_all, HMX_ROWS_SINGLE, HMX_COLUMNS)             \
