@@ -57,8 +57,6 @@ class Options:
         account: of one chain, also show why each other plan was not chosen, the front of footprint against traffic,
             and the cuts.
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
-        blocks: for a model, make an Add part of the chain before it where that has both tensors, so that a residual
-            block is one chain.
     """
 
     vtcm: str | None = None
@@ -77,7 +75,6 @@ class Options:
     wide: bool = False
     account: Annotated[bool, Parameter(negative=())] = False
     shape: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
-    blocks: Annotated[bool, Parameter(negative=())] = False
 
 
 DEFAULTS = Options()
@@ -113,8 +110,6 @@ def best(*chains: Path, options: Options = DEFAULTS, json: bool = False) -> int:
         return _best_model(model, options, json)
     if options.shape:
         raise InputError.because("--shape is for a model (MODEL.onnx)", "leave it out: cases state their shape")
-    if options.blocks:
-        raise InputError.because("--blocks is for a model (MODEL.onnx)", "leave it out: cases state their chains")
     known, files = network_of(chains) or (None, chains)
     batch = Batch.of(files, options.target)
     if not batch.sources:
@@ -135,7 +130,7 @@ def _best_model(model: Path, options: Options, json: bool) -> int:
     from hexconv.search.question import in_bands
 
     with waiting("planning"):
-        imported = import_model(model, stated_shapes("best", options.shape), options.blocks)
+        imported = import_model(model, stated_shapes("best", options.shape))
         question = replace(
             _question(limit_bytes(options.vtcm), options), plan=in_bands(options.threads, options.kernel)
         )
@@ -355,7 +350,7 @@ def _account(answer: Answer, options: Options, is_chain: bool) -> None:
     _lines(report.proof_lines(answer.found))
     show(report.front_table(answer.found, answer.question), options.wide, SPARE)
     if is_chain:
-        show(report.cuts_table(answer.cuts), options.wide, SPARE)
+        show(report.cuts_table(answer), options.wide, SPARE)
 
 
 def _lines(lines: Iterable[str]) -> None:

@@ -31,7 +31,6 @@ def build_(
     vtcm: str | None = None,
     objective: Objective | None = None,
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
-    blocks: Annotated[bool, Parameter(negative=())] = False,
     threads: Count | None = None,
     stubs: Annotated[bool, Parameter(negative=())] = False,
     project: Project | None = None,
@@ -58,7 +57,6 @@ def build_(
         vtcm: for a model, let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
         objective: for a model, plan each chain for the least of this; the default is that of `hexconv best`.
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
-        blocks: for a model, make an Add part of the chain before it where that has both tensors.
         threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
             this machine.
         stubs: for a model, leave what hexconv has no operator or no plan for to functions in C, whose signatures are
@@ -75,7 +73,7 @@ def build_(
     check_folder("--output", output)
     sources = Sources(None, weights, image, random)
     code = Code.of(target, isa)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project, blocks)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project)
     if model := model_of(cases):
         return _build_model(model, sources, asked, output, json)
     _check_cases(asked)
@@ -132,7 +130,7 @@ def _check_cases(asked: ModelOptions) -> None:
     """Refuse options that are for models if case files were given.
 
     Raises:
-        InputError: `--vtcm`, `--objective`, `--shape`, `--threads`, `--stubs` or `--blocks` was given.
+        InputError: `--vtcm`, `--objective`, `--shape`, `--threads` or `--stubs` was given.
     """
     for option, value in (
         ("--vtcm", asked.vtcm),
@@ -140,7 +138,6 @@ def _check_cases(asked: ModelOptions) -> None:
         ("--shape", " ".join(asked.shapes)),
         ("--threads", asked.threads),
         ("--stubs", " " if asked.stubs else ""),
-        ("--blocks", " " if asked.blocks else ""),
     ):
         if value:
             what = f"{option} {value} is for a model (MODEL.onnx), and case files were given"

@@ -45,7 +45,8 @@ def import_(
         shape: state the sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
         target: show the kernels that the chains get on Hexagon, or on this machine (llvm).
         weights: also write each chain's filters and biases, as `CASE.npz`.
-        blocks: make an Add part of the chain before it where that has both tensors: a residual block is then one chain.
+        blocks: make an Add part of the chain before it where that has both tensors: a residual block is then one case,
+            which no plan cuts between both; given the model itself, best, build and verify choose what costs least.
         wide: show all columns of tables.
         json: print JSON instead.
     """

@@ -28,7 +28,6 @@ def verify(
     mean: str | None = None,
     deviation: str | None = None,
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
-    blocks: Annotated[bool, Parameter(negative=())] = False,
     isa: str | None = None,
     seed: Seed = 0,
     seconds: Seconds = 1800.0,
@@ -60,7 +59,6 @@ def verify(
             for each channel, `0.485,0.456,0.406`.
         deviation: divide them by this, `0.229,0.224,0.225`.
         shape: state the sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
-        blocks: make an Add part of the chain before it where that has both tensors: a residual block is then one chain.
         isa: compile for this version of Hexagon; the default is the newest up to v68 that the simulator runs.
         seed: start the random generator here.
         seconds: stop a run on the simulator after this time.
@@ -80,7 +78,7 @@ def verify(
     code = Code.of(target, isa)
     if code.missing:
         raise ToolMissing(code.missing)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, blocks=blocks)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
     pixels = Pixels(numbers_of("--mean", mean, (0.0,)), numbers_of("--deviation", deviation, (1.0,)))
     wanted = asked.wanted("verify", image)
     with bar(SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:

@@ -85,7 +85,6 @@ class ModelOptions:
         seed: the seed of the inputs that are drawn.
         stubs: whether what is missing is left to functions that the caller writes.
         project: what to write around the library.
-        blocks: whether Adds are parts of chains.
     """
 
     code: Code
@@ -96,7 +95,6 @@ class ModelOptions:
     seed: int = 0
     stubs: bool = False
     project: Project | None = None
-    blocks: bool = False
 
     def wanted(self, command: str, inputs: Path | None = None) -> Wanted:
         """Return what a network is wanted for.
@@ -122,5 +120,4 @@ class ModelOptions:
             threads=self.threads or 1,
             stubs=self.stubs,
             project=self.project,
-            blocks=self.blocks,
         )

@@ -56,6 +56,11 @@ class Run:
         return _chain(self.units)
 
     @property
+    def tensors(self) -> tuple[str, ...]:
+        """The tensor that it reads, and those that its convs write."""
+        return (self.source, *(unit.written for unit in self.units))
+
+    @property
     def source(self) -> str:
         """The tensor that it reads."""
         return self.units[0].source
@@ -76,27 +81,31 @@ def _chain(units: Sequence[Unit]) -> Chain:
     return units[0].chain(tuple(convs))
 
 
-def find_runs(graph: Graph, convs: Convs, blocks: bool = False) -> tuple[Run, ...]:
+Adds = Mapping[str, Joined]
+"""The Adds that convs may have in their epilogues, by the tensors that these convs make."""
+
+
+def adds_of(graph: Graph, convs: Convs) -> Adds:
+    """Find the Adds that convs could have in their epilogues."""
+    read = {unit.result: joined_by(graph, unit) for unit in convs.units}
+    return {result: joined for result, joined in read.items() if joined}
+
+
+def find_runs(graph: Graph, convs: Convs, adds: Adds) -> tuple[Run, ...]:
     """Find all maximal chains, in the order of their first convs; each conv that is taken is in one.
 
     Args:
         graph: the graph of the model.
         convs: its convs.
-        blocks: whether an Add is part of the chain before it, where that has both tensors.
+        adds: the Adds that are part of the chain before them, where that has both tensors.
     """
     runs, taken = list[Run](), set[int]()
-    read = {unit.result: joined_by(graph, unit) for unit in convs.units} if blocks else {}
-    adds = {result: joined for result, joined in read.items() if joined}
     for unit in convs.units:
         if id(unit) not in taken:
             found = _grown(graph, unit, convs, adds)
             taken |= {id(each) for each in found[0]}
             runs.append(Run(_joined(_alike(found[0]), adds), found[1]))
     return tuple(runs)
-
-
-Adds = Mapping[str, Joined]
-"""The Adds that convs may have in their epilogues, by the tensors that these convs make."""
 
 
 Use = tuple[Node, ...]

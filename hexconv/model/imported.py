@@ -1,14 +1,14 @@
 """Import a model as cases: one per chain, with the manifest that says what became of every conv."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 
 import numpy as np
 
 from hexconv.errors import InputError
-from hexconv.model.chains import Run, find_runs
+from hexconv.model.chains import Run, adds_of, find_runs
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph
 from hexconv.model.integer import settled_weights
@@ -17,7 +17,7 @@ from hexconv.model.multipliers import ROUNDING
 from hexconv.model.onnx_file import Shapes, load_model
 from hexconv.model.refused import Refused
 from hexconv.model.unfused import unfused_operators
-from hexconv.model.units import convs_inside, convs_of
+from hexconv.model.units import Convs, convs_inside, convs_of
 from hexconv.spec import Case
 from hexconv.spec.names import bias_name, filter_name
 from hexconv.whitelist import slug
@@ -35,12 +35,25 @@ class Imported:
         cases: the cases of its chains, in the manifest's order, none with a plan.
         runs: the same chains as parts of the graph.
         graph: the graph of the model.
+        convs: the convs of the model.
     """
 
     network: Manifest
     cases: tuple[Case, ...]
     runs: tuple[Run, ...] = field(repr=False)
     graph: Graph = field(repr=False)
+    convs: Convs = field(repr=False)
+
+    def joining(self, apart: Collection[str] = ()) -> "Imported":
+        """Return the same model with Adds in the epilogues of convs, wherever a chain has both tensors.
+
+        Args:
+            apart: the results of the convs whose Adds stay operators.
+        """
+        adds = {result: joined for result, joined in adds_of(self.graph, self.convs).items() if result not in apart}
+        runs = find_runs(self.graph, self.convs, adds)
+        is_same = [run.tensors for run in runs] == [run.tensors for run in self.runs]
+        return self if is_same else _imported(self.network, self.graph, self.convs, runs)
 
     def weights(self, index: int) -> dict[str, Array]:
         """Weights of a chain by a run's names: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
@@ -70,7 +83,7 @@ def import_model(path: Path, shapes: Shapes | None = None, blocks: bool = False)
     Args:
         path: the `.onnx` file; external data lies beside it.
         shapes: the shapes of the model's inputs, by name, where the model leaves sizes open.
-        blocks: whether an Add is part of the chain before it, where that has both tensors.
+        blocks: whether Adds are parts of chains (`Imported.joining`).
 
     Raises:
         InputError: the file can't be used.
@@ -78,19 +91,24 @@ def import_model(path: Path, shapes: Shapes | None = None, blocks: bool = False)
     model = load_model(path, shapes)
     graph = Graph.of(model, path.parent)
     convs = convs_of(graph)
-    runs = find_runs(graph, convs, blocks)
+    known = Manifest(model=path.name, not_taken=(*convs.not_taken, *convs_inside(model)))
+    imported = _imported(known, graph, convs, find_runs(graph, convs, {}))
+    return imported.joining() if blocks else imported
+
+
+def _imported(known: Manifest, graph: Graph, convs: Convs, runs: tuple[Run, ...]) -> Imported:
+    """Name the chains, and write them and what lies outside of them into the manifest that is known."""
     digits = max(2, len(str(len(runs))))
     names = [f"{number:0{digits}d}-{slug(run.units[0].node.name)}" for number, run in enumerate(runs, 1)]
     makers = {run.result: name for name, run in zip(names, runs, strict=True)}
-    network = Manifest(
-        model=path.name,
+    network = replace(
+        known,
         notes=_notes(runs),
         chain=tuple(_entry(name, run, _befores(run, makers, graph)) for name, run in zip(names, runs, strict=True)),
-        not_taken=(*convs.not_taken, *convs_inside(model)),
         operator=unfused_operators(graph, runs),
     )
     cases = tuple(Case(name, run.chain, states_plan=False) for name, run in zip(names, runs, strict=True))
-    return Imported(network, cases, runs, graph)
+    return Imported(network, cases, runs, graph, convs)
 
 
 def _entry(name: str, run: Run, after: tuple[str, ...]) -> ChainEntry:

@@ -51,7 +51,6 @@ class Wanted:
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
         stubs: whether what hexconv has no operator or no plan for is left to functions that the caller writes.
         project: what to write around the library: a FastRPC project, or nothing.
-        blocks: whether an Add is part of the chain before it, where that has both tensors.
     """
 
     vtcm_bytes: int
@@ -64,7 +63,6 @@ class Wanted:
     threads: int = 1
     stubs: bool = False
     project: Project | None = None
-    blocks: bool = False
 
     @property
     def question(self) -> Question:
@@ -79,7 +77,7 @@ def read_network(path: Path, wanted: Wanted) -> Program:
         InputError: the model can't be used, or it leaves a size open.
         Unsupported: there is no operator for a node between chains, or no plan serves a chain.
     """
-    planned = plan(import_model(path, wanted.shapes, wanted.blocks), wanted.question)
+    planned = plan(import_model(path, wanted.shapes), wanted.question)
     if not wanted.stubs:
         return planned.program
     if planned.open_program.lost:

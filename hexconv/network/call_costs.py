@@ -11,14 +11,20 @@ each step's packets over its threads.
 from functools import cache
 from importlib.resources import files
 from math import prod
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.network.compiled import arena_of, lives_of
-from hexconv.network.planned_model import PlannedModel
-from hexconv.network.program_steps import OTHER, Filters, Operation, Program, View, Window
+from hexconv.network.program_steps import OTHER, Filters, Operand, Operation, Program, View, Window
+from hexconv.search.adds_apart import moved_by_add
+from hexconv.search.question import Question
+from hexconv.spec import Chain
 from hexconv.spec.case import parse_table
+
+if TYPE_CHECKING:
+    from hexconv.network.planned_model import PlannedModel
 
 VECTOR_ELEMENTS = 128
 
@@ -83,7 +89,7 @@ class CallCost:
     parts: tuple[PartCost, ...]
 
 
-def call_cost(planned: PlannedModel) -> CallCost:
+def call_cost(planned: "PlannedModel") -> CallCost:
     """Add up what a call of a planned model costs."""
     program, threads = planned.open_program, planned.question.plan.threads
     parts = [_chains(planned), *_operators(planned)]
@@ -110,26 +116,28 @@ def call_cost(planned: PlannedModel) -> CallCost:
     )
 
 
-def _chains(planned: PlannedModel) -> PartCost:
+def _chains(planned: "PlannedModel") -> PartCost:
     """The chains as one part: the figures of their best cuts, and of all convs apart."""
     answers = planned.network.planned
     best = [answer.cuts.best for answer in answers if answer.cuts.best]
-    apart = [answer.cuts.separate for answer in answers]
+    apart = [answer.separate for answer in answers]
     fitting = [cut for cut in apart if cut]
     is_whole = len(fitting) == len(apart)
     pieces = [piece.figures for cut in best for piece in cut.pieces]
+    adds = [(answer.chain, index) for answer in answers for index, conv in enumerate(answer.chain.conv) if conv.add]
+    added = sum(price_of_add(*add, planned.question)["latency_packets"] for add in adds)
     return PartCost(
         part="chains",
         steps=len(pieces),
         before_bytes=sum(cut.traffic_bytes for cut in fitting) if is_whole else None,
         after_bytes=sum(cut.traffic_bytes for cut in best),
-        before_packets=round(sum(cut.latency_packets for cut in fitting)) if is_whole else None,
+        before_packets=round(added + sum(cut.latency_packets for cut in fitting)) if is_whole else None,
         after_packets=round(sum(figures.latency_packets for figures in pieces)),
         critical_packets=round(sum(figures.latency_packets / figures.plan.threads for figures in pieces)),
     )
 
 
-def _operators(planned: PlannedModel) -> list[PartCost]:
+def _operators(planned: "PlannedModel") -> list[PartCost]:
     """The operators by kind, in the order in which kinds first come."""
     kinds: dict[str, list[Operation]] = {}
     for step in planned.open_program.steps:
@@ -147,6 +155,21 @@ def _kind(program: Program, kind: str, steps: list[Operation], on_hexagon: bool,
     ]
     moved, whole = sum(sum(program.moved_bytes(step)) for step in steps), round(sum(packets))
     return PartCost(kind, len(steps), moved, moved, whole, whole, round(sum(spread)))
+
+
+def price_of_add(chain: Chain, index: int, question: Question) -> dict[str, float]:
+    """Return what the Add of conv `index` costs as an operator, by the figures that a search compares."""
+    on_hexagon = question.target != "llvm"
+    operand = Operand("", chain.shapes[index + 1], chain.dtype, integers="form")
+    step = Operation("add", "", (operand, operand), operand)
+    packets, moved = packets_of(step, on_hexagon), moved_by_add(chain, index)
+    threads = question.plan.threads if on_hexagon else 1
+    return {
+        "latency_packets": packets,
+        "traffic_bytes": float(moved),
+        "time_packets": max(packets / threads, moved / question.beta),
+        "footprint_bytes": 0.0,
+    }
 
 
 def in_vectors(step: Operation, on_hexagon: bool = True) -> bool:

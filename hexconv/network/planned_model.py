@@ -1,18 +1,20 @@
 """Plan a model: the pieces of each chain that the search recommends, and the program that calls them in order.
 
-    imported model, question  ->  a plan for each chain  ->  steps: calls of pieces, operators between them
+    imported model, question  ->  Adds that are parts of chains  ->  a plan for each chain
+                              ->  steps: calls of pieces, operators between them
 
 `verify`, `build`, `best` and the page ask `plan` the same question, so that what is checked is what is built and shown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.model import Imported
 from hexconv.model.manifest import OperatorEntry
+from hexconv.network.call_costs import price_of_add
 from hexconv.network.operator_table import TABLE, with_integers
 from hexconv.network.program import Member, Reading
 from hexconv.network.program_steps import INPUT, Operation, Other, Program
@@ -20,6 +22,7 @@ from hexconv.network.simplified import simplified
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
+from hexconv.search.adds_apart import adds_apart
 from hexconv.search.question import in_bands
 from hexconv.spec import Case, Target
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
@@ -120,7 +123,9 @@ Decide = Callable[[PlannedNetwork], PlannedNetwork]
 
 
 def plan(imported: Imported, question: Question, decide: Decide = lambda network: network) -> PlannedModel:
-    """Plan a model. A chain that no plan serves costs itself alone: its member says why.
+    """Plan a model; an Add is part of a chain where that costs least (`hexconv.search.adds_apart`).
+
+    A chain that no plan serves costs itself alone: its member says why.
 
     Args:
         imported: the model.
@@ -130,12 +135,25 @@ def plan(imported: Imported, question: Question, decide: Decide = lambda network
     Raises:
         InputError: the model's weights can't be read.
     """
-    members = members_of(imported)
+    imported, members = _with_adds(imported, question)
     cases = [member.case for member in members if not member.refused]
     network = decide(plan_all(cases, question, imported.network, question.plan.kernel))
     answers = {answer.name: answer for answer in network.planned}
     refused = {each.name: each.reason for each in network.refused}
     return PlannedModel(imported, question, network, tuple(_planned(member, answers, refused) for member in members))
+
+
+def _with_adds(imported: Imported, question: Question) -> tuple[Imported, tuple[Member, ...]]:
+    """Return the model with the Adds in its chains that cost less there than as operators; and its chains."""
+    joined, apart = imported.joining(), set[str]()
+    members = members_of(joined)
+    for member in members:
+        adds = {index for index, unit in enumerate(member.run.units) if unit.joined}
+        if adds and not member.refused:
+            adds = adds_apart(member.case.chain, question, partial(price_of_add, question=question))
+        apart |= {member.run.units[index].result for index in adds}
+    chosen = joined.joining(apart)
+    return chosen, members if chosen is joined else members_of(chosen)
 
 
 def members_of(imported: Imported) -> tuple[Member, ...]:

@@ -55,11 +55,12 @@ def front_table(found: Found, question: Question) -> Table:
     return table
 
 
-def cuts_table(cuts: Cuts) -> Table:
+def cuts_table(answer: Answer) -> Table:
     """Return the table of cuts: every conv apart, all convs fused, and the best cut with its pieces."""
     table = headed("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
-    before = cuts.separate.traffic_bytes if cuts.separate else None
-    for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
+    cuts, apart = answer.cuts, answer.separate
+    before = apart.traffic_bytes if apart else None
+    for name, cut in (("all apart", apart), ("all fused", cuts.fused), ("best cut", cuts.best)):
         pieces = cut.pieces if cut else ()
         for piece in pieces if len(pieces) > 1 else ():
             table.add_row(name, piece.name, plan_name(piece.figures.plan), *_cells(piece.figures), "")
@@ -347,7 +348,7 @@ def _cuts(answer: Answer) -> CutsRow:
     cuts, question = answer.cuts, answer.question
     return {
         "best": _cut(cuts.best, question),
-        "separate": _cut(cuts.separate, question),
+        "separate": _cut(answer.separate, question),
         "fused": _cut(cuts.fused, question),
         "quick": [row for cut in cuts.quick if (row := _cut(cut, question))],
         "joints": list(cuts.joints),

@@ -38,7 +38,7 @@ def network_table(network: PlannedNetwork) -> Table:
 def _row(answer: Answer) -> Iterator[str]:
     """Yield the row of one chain."""
     cuts = answer.cuts
-    before = cuts.separate.traffic_bytes if cuts.separate else None
+    before = answer.separate.traffic_bytes if answer.separate else None
     after = cuts.best.traffic_bytes if cuts.best else None
     pieces = cuts.best.pieces if cuts.best else ()
     saved = answer.saved_bytes

@@ -92,7 +92,7 @@ class CutsRow(TypedDict):
 
     Attributes:
         best: the best cut; null if some conv fits in no piece.
-        separate: the cut into single convs; null if a conv does not fit.
+        separate: the cut into single convs, with Adds between them; null if a conv does not fit.
         fused: the whole chain as one piece; null if it does not fit.
         quick: the cuts that no other one beats in packets (for the objective time: in time) and in bytes.
         joints: the places where the best cut cuts.

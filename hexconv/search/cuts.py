@@ -7,7 +7,8 @@ pieces cost together is a sum, and
 
 is exact: n convs have n (n + 1) / 2 pieces, and each is searched over all of its plans, unless cuts with it need more
 bytes than the whole chain moves as one piece. At a cut an intermediate is written and read again; in return the cut may
-save MACs and memory. There is no cut between a tensor and a conv that adds it.
+save MACs and memory. There is no cut between a tensor and a conv that adds it. Of a model, `hexconv.search.adds_apart`
+chooses the Adds that are operators between pieces, so that a block is cut where that costs less.
 
 Costs are compared by the first two figures of the objective (`hexconv.search.question`), then by the number of pieces.
 For the footprint the largest piece counts, since pieces use VTCM one after the other; among cuts of the same largest
@@ -87,14 +88,20 @@ class Piece:
 
 @dataclass(frozen=True)
 class Cut:
-    """A chain in pieces, in order."""
+    """A chain in pieces, in order.
+
+    Attributes:
+        pieces: the pieces.
+        added_bytes: the bytes that Adds between pieces move, where these are operators.
+    """
 
     pieces: tuple[Piece, ...]
+    added_bytes: int = 0
 
     @property
     def traffic_bytes(self) -> int:
-        """The bytes that all pieces move."""
-        return sum(piece.figures.traffic_bytes for piece in self.pieces)
+        """The bytes that all pieces move, and the Adds between them."""
+        return sum(piece.figures.traffic_bytes for piece in self.pieces) + self.added_bytes
 
     @property
     def macs(self) -> int:
@@ -190,8 +197,10 @@ def _needed_bytes(chain: Chain, first: int, end: int) -> int:
 
 
 @lru_cache(REMEMBERED)
-def piece_of(chain: Chain, first: int, end: int) -> Chain:
-    """Return convs `first` .. `end - 1` of a chain as a chain of their own; no Add reads over its ends (`Pieces`).
+def piece_of(chain: Chain, first: int, end: int, apart: frozenset[int] = frozenset()) -> Chain:
+    """Return convs `first` .. `end - 1` of a chain as a chain of their own, without the Adds of the convs `apart`.
+
+    No other Add reads over its ends (`Pieces`).
 
     What one piece hands to the next lies in pixels: no channel is padded, and nothing is copied between them.
 
@@ -202,7 +211,10 @@ def piece_of(chain: Chain, first: int, end: int) -> Chain:
     >>> [(piece.input, piece.input_layout, piece.output_layout) for piece in pieces]
     [((1, 16, 16, 4), 'NHCW32c', 'NHWC'), ((1, 14, 14, 8), 'NHWC', 'NHWC8h8w32c')]
     """
-    convs = tuple(replace(conv, add=conv.add and conv.add.behind(first)) for conv in chain.conv[first:end])
+    convs = tuple(
+        replace(conv, add=(conv.add and index not in apart and conv.add.behind(first)) or None)
+        for index, conv in enumerate(chain.conv[first:end], first)
+    )
     piece = replace(chain, input=chain.shapes[first], zero_point=chain.output_zero_point(first), conv=convs)
     written = chain.output_layout if end == len(chain.conv) else PIXELS
     return replace(piece, input_layout=chain.input_layout if first == 0 else PIXELS, output_layout=written)
@@ -275,11 +287,10 @@ class Joint:
 
 @dataclass(frozen=True)
 class Cuts:
-    """The best cut of a chain, beside the cuts into single convs and into one piece.
+    """The best cut of a chain, beside its cut into one piece.
 
     Attributes:
         best: the best cut; None where some conv fits in no piece.
-        separate: the cut with every conv in its own piece, but for those under an Add; None where one doesn't fit.
         fused: the whole chain as one piece; None where it does not fit.
         joints: where the best cut cuts, and why.
         too_large: the convs (counted from 1) that do not fit even alone, each with the bytes that it needs.
@@ -290,7 +301,6 @@ class Cuts:
     """
 
     best: Cut | None
-    separate: Cut | None
     fused: Cut | None
     joints: tuple[Joint, ...]
     too_large: tuple[tuple[int, Figures], ...]
@@ -315,7 +325,6 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
     alone = [(index, asked.found(index, index + 1)) for index in range(asked.count)]
     return Cuts(
         best=best,
-        separate=asked.cut(*(end for end in range(1, asked.count) if end not in chain.whole)),
         fused=asked.cut(),
         joints=tuple(_joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),

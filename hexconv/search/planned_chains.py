@@ -15,6 +15,7 @@ import numpy as np
 
 from hexconv.errors import InputError, Unsupported
 from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
+from hexconv.search.adds_apart import separate_cut
 from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cut, Cuts, Front, Piece, best_cuts
 from hexconv.search.found import Found
@@ -162,10 +163,15 @@ class Answer:
         """Whether the answer is a chain in pieces."""
         return len(self.winners) > 1
 
+    @cached_property
+    def separate(self) -> Cut | None:
+        """The chain with every conv in its own piece, and Adds between them; None where a conv doesn't fit."""
+        return separate_cut(self.chain, self.question)
+
     @property
     def saved_bytes(self) -> int | None:
         """The traffic of all convs apart minus that of the best cut; None where either does not fit."""
-        before, after = self.cuts.separate, self.cuts.best
+        before, after = self.separate, self.cuts.best
         return before.traffic_bytes - after.traffic_bytes if before and after else None
 
     def _winner(self, name: str, chain: Chain, figures: Figures) -> Winner:
@@ -384,7 +390,7 @@ class PlannedNetwork:
         """The costs of one call; chains without a plan are left out."""
         cuts = [chain.cuts.best for chain in self.planned if chain.cuts.best]
         operators = self.manifest.operators_bytes if self.manifest else 0
-        before = _sum([chain.cuts.separate for chain in self.planned])
+        before = _sum([chain.separate for chain in self.planned])
         after = _sum([chain.cuts.best for chain in self.planned])
         return Total(
             chains=len(self.planned),

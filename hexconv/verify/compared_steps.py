@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hexconv.compute import magnitude
+from hexconv.compute.reference import added
 from hexconv.layout import packed
+from hexconv.model.conv_unit import Joined
 from hexconv.model.refused import Refused
 from hexconv.network.answer import reals_of, result_of
 from hexconv.network.elements import elements_of, nhwc, seen_by
@@ -29,6 +31,7 @@ from hexconv.network.program_steps import (
 )
 from hexconv.run.check import ROUNDING_OF_A_SUM, tolerance_of
 from hexconv.run.tensors import Array
+from hexconv.spec import Chain
 from hexconv.verify.runtime import Values, Whole
 from hexconv.verify.verdict import HALF_OF_UINT16, Comparison, StepVerdict
 
@@ -138,6 +141,29 @@ class Judge:
         if np.array_equal(made, other):
             return Comparison("ONNX Runtime", made.size)
         return Comparison.of("ONNX Runtime", made, other, within_float32(step, other, theirs, self.program.constants))
+
+
+def of_add(chain: Chain, index: int, own: str, joined: Joined, found: Values) -> Comparison:
+    """Compare the Add of conv `index`, by numpy on ONNX Runtime's tensors, with the sum that ONNX Runtime has.
+
+    Args:
+        chain: the chain.
+        index: the conv, from 0.
+        own: the tensor of the conv's own codes.
+        joined: the Add.
+        found: ONNX Runtime's tensors by name.
+    """
+    shape, (least, most) = chain.shapes[index + 1], joined.add(0).codes(chain.dtype)
+    zeros = (chain.own_zero_point(index), joined.other_zero_point, joined.zero_point)
+    one, other, total = (
+        Operand(name, shape, chain.dtype, scale=scale, zero_point=zero)
+        for name, scale, zero in zip((own, joined.other, joined.result), joined.scales, zeros, strict=True)
+    )
+    low, high = ((end - total.zero_point) * total.scale for end in (least, most))
+    step = Operation("add", own, (one, other), replace(total, low=low, high=high))
+    stored = {operand.buffer: in_program(found[operand.buffer], operand) for operand in (one, other, total)}
+    made, theirs = added(chain, index, stored[one.buffer], stored[other.buffer]), stored[total.buffer]
+    return Comparison.of("Add", made, theirs, within_float32(step, theirs, stored, {}))
 
 
 def _run(step: Step, memory: Array, read: Mapping[str, Array], constants: Mapping[str, Array]) -> Comparison:

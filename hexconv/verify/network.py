@@ -142,12 +142,13 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
     """
     runtime()  # a missing ONNX Runtime is reported before anything that takes time
     wanted = asked.wanted
-    imported, whole = import_model(path, wanted.shapes, wanted.blocks), Whole.load(path, wanted.shapes)
+    imported, whole = import_model(path, wanted.shapes), Whole.load(path, wanted.shapes)
     inputs = inputs_of(whole.graph, whole.inputs, str(path), wanted.given, wanted.seed)
     many = list(_further(whole, asked))
     steps = len(imported.cases) + len(many) + 3
     done("planning", 0, steps)
     planned = simulable(plan(imported, wanted.question))
+    imported = planned.imported
     tapped = [*inner_tensors(imported), *step_tensors(planned.open_program, imported.graph)]
     found = {**inputs, **whole.tapped(tapped, inputs)}
     with scratch() as folder, cores(1) as executor:
@@ -194,7 +195,8 @@ def inner_tensors(imported: Imported) -> list[str]:
     """The inner tensors that convs are judged by: what each conv reads, its first codes, and its result."""
     units = [unit for run in imported.runs for unit in run.units]
     names = [(unit.source, Definition(imported.graph, unit).first_codes, unit.result) for unit in units]
-    return [name for three in names for name in three if imported.graph.maker(name)]
+    names += [(unit.joined.other, unit.joined.result) for unit in units if unit.joined]
+    return [name for several in names for name in several if imported.graph.maker(name)]
 
 
 def step_tensors(program: Program, graph: Graph) -> list[str]:
@@ -226,12 +228,16 @@ def compiled_as_far(path: Path, planned: PlannedModel, asked: Asked) -> tuple[Pl
 
 
 def judged(graph: Graph, whole: Whole, member: Member, found: Values) -> Iterator[ConvVerdict]:
-    """Judge every conv of a chain alone."""
+    """Judge every conv of a chain alone, and what it adds."""
     for index, unit in enumerate(member.run.units):
         own, chain = weights_of(member.weights, index, 1), member.case.chain
         convs = (replace(conv, add=None) if number == index else conv for number, conv in enumerate(chain.conv))
         alone = piece_of(replace(chain, conv=tuple(convs)), index, index + 1)
-        yield judge(Definition(graph, unit), alone, own, found, whole)
+        verdict = judge(Definition(graph, unit), alone, own, found, whole)
+        if unit.joined:
+            sums = compared_steps.of_add(chain, index, unit.result, unit.joined, found)
+            verdict = replace(verdict, comparisons=(*verdict.comparisons, sums))
+        yield verdict
 
 
 def _chain(member: Member, convs: tuple[ConvVerdict, ...], steps: Sequence[StepVerdict], reason: str) -> ChainVerdict:

@@ -30,7 +30,7 @@ from hexconv.verify.definition import Arithmetic, Bounds, Definition
 from hexconv.verify.runtime import Array, Whole
 
 Answer = Literal["holds", "differs", "not compared"]
-Rule = Literal["run", "sums", "definition", "table", "ONNX Runtime"]
+Rule = Literal["run", "sums", "definition", "table", "ONNX Runtime", "Add"]
 EXIT_CODES: dict[Answer, int] = {"holds": 0, "differs": 1, "not compared": 2}
 
 
@@ -43,7 +43,8 @@ class Comparison:
             and not yet rounded, are those of ONNX's definition in float64, within the error of a float32 scale.
             `definition`: so are its codes. `table`: each entry of a table
             lies within float32's error of the operators that it stands for. `ONNX Runtime`: its element equals numpy's,
-            or both lie within float32's error of the definition.
+            or both lie within float32's error of the definition. `Add`: so is the sum of a conv that adds a tensor,
+            of ONNX Runtime's own codes.
         values: how many elements each tensor has.
         rounded: how many differ, and are proven to be float32's rounding.
         differing: how many differ otherwise.

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hexconv.compute import reference
 from hexconv.errors import InputError
-from hexconv.search.cuts import best_cuts
+from hexconv.search.adds_apart import separate_cut
+from hexconv.search.cuts import Pieces
 from hexconv.search.question import Question
 from hexconv.spec import Case, Chain, Conv2d, Requantize
 from hexconv.spec.addition import Add
@@ -74,7 +75,18 @@ def test_a_case_file_names_the_tensor_as_from() -> None:
 
 def test_no_cut_parts_a_tensor_from_the_conv_that_adds_it() -> None:
     two = replace(BLOCK, conv=(*BLOCK.conv, SAME, replace(SAME, add=replace(SUM, from_="conv2"))))
-    cuts = best_cuts(two, Question(vtcm_bytes=1 << 20))
-    assert cuts.separate
-    assert [piece.name for piece in cuts.separate.pieces] == ["conv1-2", "conv3-4"]
-    assert [piece.chain.conv[1].add for piece in cuts.separate.pieces] == [SUM, SUM]
+    pieces = Pieces(two, Question(vtcm_bytes=1 << 20))
+    cut = pieces.cut(2)
+    assert cut
+    assert [piece.chain.conv[1].add for piece in cut.pieces] == [SUM, SUM]
+    assert pieces.cut(1) is pieces.cut(3) is None
+
+
+def test_apart_each_add_reads_two_tensors_and_writes_one() -> None:
+    """What fusing is held against has no Add in a chain: its bytes are those of operators."""
+    separate = separate_cut(BLOCK, Question(vtcm_bytes=1 << 20))
+    assert separate
+    assert [piece.name for piece in separate.pieces] == ["conv1", "conv2"]
+    assert not any(conv.add for piece in separate.pieces for conv in piece.chain.conv)
+    moved = sum(piece.figures.traffic_bytes for piece in separate.pieces)
+    assert separate.traffic_bytes == moved + 3 * 16 * 16 * 8

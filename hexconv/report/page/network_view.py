@@ -183,7 +183,7 @@ def _link(answer: Answer) -> str:
 
 
 def _apart(answer: Answer) -> int:
-    return answer.cuts.separate.traffic_bytes if answer.cuts.separate else 0
+    return answer.separate.traffic_bytes if answer.separate else 0
 
 
 def _after(answer: Answer) -> int:

@@ -1,0 +1,80 @@
+"""Which Adds are operators, against every way to cut a chain with every choice of its Adds."""
+
+from collections.abc import Iterator
+from itertools import chain as joined
+from itertools import combinations, pairwise
+from typing import get_args
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hexconv.example import NETWORK
+from hexconv.model import import_model
+from hexconv.network.call_costs import price_of_add
+from hexconv.network.planned_model import members_of, plan, question_of
+from hexconv.search import Objective, Question, best_plan, plan_all
+from hexconv.search.adds_apart import adds_apart
+from hexconv.search.cuts import piece_of
+from hexconv.search.question import COSTS, value
+from hexconv.spec import Chain
+from tests.draws import LOWERED
+from tests.strategies import chains, is_supported
+
+SUMMED = tuple(objective for objective in get_args(Objective) if objective != "footprint")
+
+
+def adds_of(chain: Chain) -> dict[int, tuple[int, int]]:
+    return {index: (conv.add.tensor, index + 1) for index, conv in enumerate(chain.conv) if conv.add}
+
+
+def every_way(chain: Chain, question: Question) -> Iterator[tuple[frozenset[int], float]]:
+    """Each choice of Adds that are operators, with the costs of each way to cut the chain then that fits."""
+    count, adds, first = len(chain.conv), adds_of(chain), COSTS[question.objective][0]
+    inner = joined.from_iterable(combinations(range(1, count), size) for size in range(count))
+    for ends in [{0, *cuts, count} for cuts in inner]:
+        over = {index for index, (low, high) in adds.items() if any(low < end < high for end in ends)}
+        free = {index for index, span in adds.items() if ends.issuperset(span)}
+        if not over <= free:
+            continue
+        for more in joined.from_iterable(combinations(free - over, size) for size in range(len(free - over) + 1)):
+            apart = frozenset(over.union(more))
+            pieces = [piece_of(chain, *part, apart) for part in pairwise(sorted(ends))]
+            plans = [best_plan(piece, question).best if is_supported(piece) else None for piece in pieces]
+            cost = sum(price_of_add(chain, index, question)[first] for index in apart)
+            if all(plans):
+                yield apart, cost + sum(value(found, first, question) for found in plans)
+
+
+@LOWERED
+@given(chains(), st.sampled_from(SUMMED), st.integers(12, 20))
+def test_no_choice_of_adds_costs_less(chain: Chain, objective: Objective, log_limit: int) -> None:
+    adds, question = adds_of(chain), Question(1 << log_limit, objective)
+    assume(adds and len(chain.conv) < 6)
+    ways = list(every_way(chain, question))
+    assume(ways)
+    chosen = adds_apart(chain, question, lambda chain, index: price_of_add(chain, index, question))
+    least = min(cost for apart, cost in ways if apart == chosen)
+    apart = [cost for way, cost in ways if way == frozenset(adds)]
+    assert least <= min(apart, default=least) * (1 + 1e-9)
+    spans = sorted(adds.values())
+    is_nested = all(high <= low or other <= high for (_, high), (low, other) in combinations(spans, 2))
+    if is_nested:
+        assert least == pytest.approx(min(cost for _, cost in ways), rel=1e-9)
+
+
+@pytest.mark.parametrize("objective", SUMMED)
+@pytest.mark.parametrize("kib", [32, 64, 128, 256, 1024])
+def test_a_network_costs_no_more_than_with_all_adds_between_chains(objective: Objective, kib: int) -> None:
+    imported, question = import_model(NETWORK), question_of(kib << 10, objective)
+    first = COSTS[objective][0]
+    chosen = plan(imported, question)
+    apart = plan_all([member.case for member in members_of(imported)], question)
+    costs = [
+        sum(value(answer.cuts.best, first, question) for answer in network.planned if answer.cuts.best)
+        for network in (chosen.network, apart)
+    ]
+    (whole,) = [case.chain for case in imported.joining().cases]
+    added = price_of_add(whole, next(iter(adds_of(whole))), question)[first]
+    costs = [costs[0] + added * (len(chosen.members) > 1), costs[1] + added]
+    assert costs[0] <= costs[1] * (1 + question.slack)
