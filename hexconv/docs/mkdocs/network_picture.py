@@ -71,7 +71,7 @@ def rows(planned: PlannedModel) -> Iterator[Row]:
         elif isinstance(step, Call) and (answer := chains.pop(step.case.name, None)):
             if last:
                 yield last
-            apart, best = answer.cuts.separate, answer.cuts.best
+            apart, best = answer.separate, answer.cuts.best
             assert apart
             assert best
             size, last = best.footprint_bytes // 1024, None
