@@ -14,8 +14,8 @@ WORDS: dict[Answer, str] = {"holds": "holds", "differs": "DIFFERS", "not compare
 
 WORST: tuple[Answer, ...] = ("holds", "not compared", "differs")
 
-FOUND: dict[Rule, str] = {"table": "its table", "sums": "numpy's scaled sum"}
-WANTED: dict[Rule, str] = {"table": "the curve", "ONNX Runtime": "ONNX Runtime"}
+FOUND: dict[Rule, str] = {"table": "its table", "sums": "numpy's scaled sum", "Add": "numpy's sum of both tensors"}
+WANTED: dict[Rule, str] = {"table": "the curve", "ONNX Runtime": "ONNX Runtime", "Add": "ONNX Runtime"}
 """What a comparison finds, and what it wants there, by its rule; else numpy, and ONNX's definition."""
 
 
@@ -135,7 +135,8 @@ def _output_line(output: OutputVerdict) -> str:
 
 def _chain_cells(chain: ChainVerdict) -> tuple[str, ...]:
     beside = [one for conv in chain.convs for one in conv.comparisons]
-    definition, runtime = _summed(beside), together("ONNX Runtime", beside)
+    definition = _summed("definition", ("sums", "definition", "table"), beside)
+    runtime = _summed("ONNX Runtime", ("ONNX Runtime", "Add"), beside)
     return (
         WORDS[chain.answer],
         chain.case,
@@ -171,12 +172,11 @@ def _those(steps: Sequence[StepVerdict], which: str) -> list[Comparison]:
     return [one for step in steps if (one := getattr(step, which))]
 
 
-def _summed(beside: Sequence[Comparison]) -> Comparison:
-    """All comparisons with the definition as one: of scaled sums, of codes, and of tables."""
-    rules: tuple[Rule, ...] = ("sums", "definition", "table")
+def _summed(told: Rule, rules: Sequence[Rule], beside: Sequence[Comparison]) -> Comparison:
+    """All comparisons by some rules as one."""
     own = [together(rule, beside) for rule in rules]
     rounded, differing = sum(one.rounded for one in own), sum(one.differing for one in own)
-    return Comparison("definition", sum(one.values for one in own), rounded, differing)
+    return Comparison(told, sum(one.values for one in own), rounded, differing)
 
 
 def _count(of: Comparison | None) -> str:
