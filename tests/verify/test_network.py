@@ -14,7 +14,9 @@ from hexconv.build.built_chain import c_files
 from hexconv.cli.app import exit_code
 from hexconv.model import Imported, import_model
 from hexconv.network import built_network
+from hexconv.network.planned_model import members_of
 from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict
+from hexconv.verify.network import inner_tensors, judged
 from hexconv.verify.runtime import Whole
 from hexconv.verify.verdict import Answer, Rule
 from tests.deep import DEEP
@@ -115,6 +117,26 @@ def test_the_rest_of_a_network_is_onnx_runtimes_own(tmp_path: Path) -> None:
         assert np.array_equal(known[source], found[source])
         known[result] = found[result]
     assert np.array_equal(whole.computed(whole.outputs, known)[output], found[output])
+
+
+def test_a_sum_that_is_wrong_by_one_is_seen(tmp_path: Path) -> None:
+    """The Add of a conv is judged by numpy, on ONNX Runtime's own codes of both tensors."""
+    net, output = residual()
+    onnx.save(net.model(output), tmp_path / "net.onnx")
+    imported, whole = import_model(tmp_path / "net.onnx").joining(), Whole.load(tmp_path / "net.onnx", None)
+    (member,) = members_of(imported)
+    (joined,) = [unit.joined for unit in member.run.units if unit.joined]
+    inputs = {"image": np.random.default_rng(1).standard_normal(IMAGE).astype(np.float32)}
+    found = {**inputs, **whole.tapped(inner_tensors(imported), inputs)}
+
+    def differing() -> int:
+        verdicts = judged(imported.graph, whole, member, found)
+        return sum(one.differing for verdict in verdicts for one in verdict.comparisons if one.rule == "Add")
+
+    assert differing() == 0
+    found[joined.result] = found[joined.result].copy()
+    found[joined.result][0, 3, 2, 1] ^= 1
+    assert differing() == 1
 
 
 def test_a_model_of_floats_holds(verify: Verify) -> None:
