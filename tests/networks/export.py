@@ -16,6 +16,8 @@ SEED = 0
 OPSET = 17
 MISSING_IN_CPU_BUILDS = ("nms", "qnms")
 """Operators that torchvision's import asks for; its wheels have them for CUDA builds of torch alone."""
+WEIGHTS_ON_REQUEST = ("googlenet", "inception_v3")
+"""Networks whose weights torchvision draws only if asked to."""
 Made = tuple[nn.Module, tuple[int, int, int, int]]
 """A network and its input, NCHW."""
 
@@ -103,10 +105,11 @@ def _torchvision(name: str) -> Made:
         for operator in MISSING_IN_CPU_BUILDS:
             library.define(f"{operator}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
         import torchvision.models as models
-    network = getattr(models, name)(weights=None)
+    network = getattr(models, name)(weights=None, **({"init_weights": True} if name in WEIGHTS_ON_REQUEST else {}))
     if name == "vgg16":
         network.classifier = nn.Identity()
-    return network, (1, 3, 224, 224)
+    side = 299 if name == "inception_v3" else 224
+    return network, (1, 3, side, side)
 
 
 NETWORKS: dict[str, Callable[[], Made]] = {
@@ -116,6 +119,9 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     "mobilenet_v2": lambda: _torchvision("mobilenet_v2"),
     "mobilenet_v3": lambda: _torchvision("mobilenet_v3_small"),
     "efficientnet_b0": lambda: _torchvision("efficientnet_b0"),
+    "googlenet": lambda: _torchvision("googlenet"),
+    "inception_v3": lambda: _torchvision("inception_v3"),
+    "densenet121": lambda: _torchvision("densenet121"),
     "fsrcnn": lambda: (Fsrcnn(nn.ReLU), (1, 1, 128, 128)),
     "fsrcnn_prelu": lambda: (Fsrcnn(nn.PReLU), (1, 1, 128, 128)),
     "espcn": lambda: (Espcn(), (1, 1, 128, 128)),
