@@ -295,8 +295,9 @@ def softened(draw: Draw) -> Drawn:
 def concatenated(draw: Draw) -> Drawn:
     extents, axis = list(draw.extents()), int(draw.random.integers(4))
     sources = []
-    for number in range(int(draw.random.integers(1, 5))):
-        extents[axis] = draw.below(80)
+    many = draw.chance(0.25)
+    for number in range(int(draw.random.integers(5, 70) if many else draw.random.integers(1, 5))):
+        extents[axis] = draw.below(12 if many else 80)
         like = sources[0] if sources and draw.chance(0.5) else draw.operand("like", (1, 1, 1, 1))
         sources.append(replace(like, buffer=f"source{number}", extents=tuple(extents)))
     extents[axis] = sum(source.extents[axis] for source in sources)

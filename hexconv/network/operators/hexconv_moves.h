@@ -630,7 +630,7 @@ static int view(void *user, Tensor source, const struct hexconv_view *given, Ten
 
 /* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. What changes is looked up some
  * units at a time, before it is put in its place. */
-enum { MOST_JOINED = 16, HELD = 2048 };
+enum { MOST_JOINED = 64, HELD = 16384 }; /* sources, as DenseNet has 25; bytes of all that are looked up */
 
 struct joined {
     struct span spans[MOST_JOINED], result;
@@ -679,31 +679,32 @@ static void join_units(const struct joined *work, const struct span *from, uint8
 static void join_tensors_part(const void *given, size_t first, size_t end) {
     const struct joined *const work = given;
     const uint8_t *const stop = work->result.begin + end * work->whole;
-    uint8_t held[MOST_JOINED / 2][HELD + VECTOR] __attribute__((aligned(128)));
+    uint8_t held[HELD] __attribute__((aligned(128)));
     struct span from[MOST_JOINED];
-    int changes = 0;
-    size_t most = 1;
+    size_t changes = 0, most = 1;
     for (int i = 0; i < work->count; i++) {
         if (work->sizes[i] > most) most = work->sizes[i];
         changes += work->form->sources[i].looks_up;
     }
-    const int holds = changes > 0 && changes <= MOST_JOINED / 2 && most <= HELD;
-    const size_t together = holds ? HELD / most : end - first;
+    /* What is written in a vector beside a piece has to lie in the piece's own room. */
+    const size_t room = changes > 0 ? HELD / changes / VECTOR * VECTOR : 0;
+    const int holds = room > VECTOR && most <= room - VECTOR;
+    const size_t together = holds ? (room - VECTOR) / most : end - first;
     for (size_t unit = first; unit < end; unit += together) {
         const size_t now = least_of(together, end - unit);
         uint8_t *const to = work->result.begin + unit * work->whole;
-        int at = 0;
+        uint8_t *free = held;
         for (int i = 0; i < work->count; i++) {
             const struct hexconv_table_of *const own = &work->form->sources[i];
             from[i] = (struct span){work->spans[i].begin + unit * work->sizes[i], work->spans[i].end};
             if (!holds || !own->looks_up) continue;
             const struct looked_up table = table_of(own->codes);
             const size_t vectors = vectors_of(now * work->sizes[i]);
-            V *const results = (V *)(void *)held[at];
+            V *const results = (V *)(void *)free;
             const size_t inside = least_of(vectors, (size_t)(from[i].end - from[i].begin) / VECTOR);
             for (size_t v = 0; v < inside; v++) results[v] = look(table, load(from[i].begin + v * VECTOR));
             for (size_t v = inside; v < vectors; v++) results[v] = look(table, vector_at(from[i], v));
-            from[i] = (struct span){held[at], held[at] + HELD + VECTOR}, at++;
+            from[i] = (struct span){free, free + room}, free += room;
         }
         if (changes == 0 || holds) join_units(work, from, to, now, stop);
         else for (size_t i = 0; i < now; i++) {
