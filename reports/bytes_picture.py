@@ -4,10 +4,13 @@ A curve goes over the MiB of VTCM, one for each tool. Its height is how many tim
 that 1 is the lower bound, which is drawn as a line.
 """
 
+from io import StringIO
 from pathlib import Path
 
 import altair as alt
 import pandas as pd
+
+from hexconv.report.plots.plot import BAR, FAINT, INK, MARK, OTHER, TEXT_PIXELS, in_both_schemes, themed
 
 TABLE = Path("reports/bytes.csv")
 PICTURE = Path(__file__).parents[1] / "hexconv" / "docs" / "pictures" / "bytes.svg"
@@ -17,8 +20,8 @@ TOOLS = {
     "qnn_v75_bytes": "QNN v75",
     "defines_bytes": "DeFiNES' model",
 }
-COLOURS = ["#d62728", "#1f77b4", "#17becf", "#7f7f7f"]
-WIDTH, HEIGHT, COLUMNS = 130, 100, 5
+COLOURS = [MARK, BAR, OTHER, FAINT]
+WIDTH, HEIGHT, COLUMNS = 140, 100, 4
 
 
 def points(table: pd.DataFrame) -> pd.DataFrame:
@@ -32,18 +35,22 @@ def points(table: pd.DataFrame) -> pd.DataFrame:
     return times.reset_index().melt(["net", "vtcm_mib"], var_name="tool", value_name="times").dropna()
 
 
-def chart(data: pd.DataFrame) -> alt.FacetChart:
-    """Return the small plots, five in a row."""
+def chart(data: pd.DataFrame) -> alt.TopLevelMixin:
+    """Return the small plots, four in a row."""
     x = alt.X("vtcm_mib:O", title="MiB of VTCM", axis=alt.Axis(labelAngle=0))
     y = alt.Y("times:Q", title="times needed", scale=alt.Scale(type="log", nice=False, padding=6))
-    colour = alt.Color("tool:N", title="", scale=alt.Scale(domain=list(TOOLS.values()), range=COLOURS))
+    colours = alt.Scale(domain=list(TOOLS.values()), range=COLOURS)
+    colour = alt.Color("tool:N", title="", legend=alt.Legend(orient="top"), scale=colours)
     curves = alt.Chart().mark_line(point=True).encode(x=x, y=y, color=colour)
-    bound = alt.Chart().mark_rule(strokeDash=[3, 3], color="#999999").encode(y=alt.datum(1))
+    bound = alt.Chart().mark_rule(strokeDash=[3, 3], color=FAINT).encode(y=alt.datum(1))
     layers = alt.layer(bound, curves, data=data).properties(width=WIDTH, height=HEIGHT)
     order = list(dict.fromkeys(data["net"]))
-    facets = layers.facet(facet=alt.Facet("net:N", title=None, sort=order), columns=COLUMNS)
-    return facets.resolve_scale(y="independent").configure_legend(orient="top").configure(background="white")
+    header = alt.Header(labelColor=INK, labelFontSize=TEXT_PIXELS)
+    facets = layers.facet(facet=alt.Facet("net:N", title=None, sort=order, header=header), columns=COLUMNS)
+    return themed(facets.resolve_scale(y="independent"))
 
 
 if __name__ == "__main__":
-    chart(points(pd.read_csv(TABLE))).save(str(PICTURE))
+    drawn = StringIO()
+    chart(points(pd.read_csv(TABLE))).save(drawn, format="svg", engine="vl-convert")
+    PICTURE.write_text(in_both_schemes(drawn.getvalue()), encoding="utf-8")

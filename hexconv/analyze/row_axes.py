@@ -45,7 +45,7 @@ _UNUSED = count()
 
 
 def once(what: Hashable, number: int, compute: Callable[[], Figure]) -> Figure:
-    """Return a figure of a conv, which is computed for the first of all convs that are alike.
+    """Memoise a figure by conv signature.
 
     Args:
         what: says which figure it is.

@@ -209,9 +209,10 @@ def svg(picture: Picture) -> str:
         {
             **{"xmlns": "http://www.w3.org/2000/svg", "width": f"{width:.0f}", "height": f"{height}"},
             **{"font-family": "monospace", "font-size": "11", "viewBox": f"0 0 {width:.0f} {height}"},
+            "fill": "#1b2330",
         },
     )
-    ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "white"})
+    ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
     _write(root, MARGIN, CELL_HEIGHT, picture.title)
     _write(root, MARGIN, 2 * CELL_HEIGHT, f"cells: {picture.cell}; grey is padding{_hidden(picture)}")
     for row, line in enumerate(picture.lines):

@@ -245,7 +245,7 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
         return
     searched = f"{cuts.plans} plans of {cuts.pieces_searched} pieces"
     if cuts.margin is None:
-        yield f"no other cut into searched plans moves fewer bytes, whatever the memory ({searched})"
+        yield f"no other searched cut moves fewer bytes, even with unlimited VTCM ({searched})"
         return
     least = cuts.margin
     yield (

@@ -1,6 +1,7 @@
 """The site as people meet it: from a folder, without a server or a network, narrow and wide, dark and light."""
 
 import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -18,7 +19,11 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "hexconv" / "docs" / "mkdocs" / "mkdocs.yml"
 SCREENSHOTS = ROOT / "build" / "page"
-PLAIN = ("index.html", "background/comparison.html", "reference/layouts.html")
+SAMPLE = (
+    *("index.html", "background/comparison.html", "background/measurements.html", "concepts/index.html"),
+    *("reference/api.html", "reference/cli.html", "reference/layouts.html"),
+)
+"""Pages that are looked at in both widths and both schemes: pictures, wide tables, what other tools make."""
 HIDDEN = "() => [...document.querySelectorAll('[data-hidden]')].map((each) => each.dataset.hidden)"
 
 
@@ -72,13 +77,13 @@ def test_axe_finds_no_barrier(width: int, scheme: str, browser: "Browser", site:
         name = path.relative_to(site).as_posix()
         if name == "404.html":  # its links begin at the top of a server
             continue
-        if width > 390 and name not in PLAIN:  # a phone shows no less than a desktop does
+        if (width, scheme) != (390, "light") and name not in SAMPLE:  # a phone shows no less than a desktop does
             continue
         page.goto(path.as_uri())
         found = Axe().run(page).response["violations"]
         violations += [(name, rule["id"], rule["nodes"][0]["html"][:150]) for rule in found]
         wide += [name] if page.evaluate("document.documentElement.scrollWidth") > width else []
-        if name in PLAIN:
+        if name in SAMPLE:
             page.screenshot(path=SCREENSHOTS / f"site-{path.stem}-{width}-{scheme}.png")
     page.close()
     assert violations == []
@@ -102,4 +107,21 @@ def test_the_first_page_shows_all_of_its_drawing(browser: "Browser", site: Path)
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.goto((site / "index.html").as_uri())
     assert not page.locator("pre > code").first.evaluate("code => code.scrollWidth > code.clientWidth")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_are_as_dark_as_the_page(scheme: str, browser: "Browser", site: Path) -> None:
+    from PIL import Image
+
+    page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    for name in ("index.html", "concepts/index.html", "background/comparison.html"):
+        page.goto((site / name).as_uri())
+        images = page.locator(".md-content img")
+        assert images.count() > 0
+        for at in range(images.count()):
+            shot = Image.open(io.BytesIO(images.nth(at).screenshot()))
+            paper = shot.convert("L").getpixel((2, shot.height // 2))
+            assert isinstance(paper, int)
+            assert (paper < 60) == (scheme == "dark"), name
     page.close()

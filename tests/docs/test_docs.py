@@ -5,6 +5,7 @@ import doctest
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,34 @@ def test_every_command_of_a_page_shows_what_it_says(page: Path, tmp_path: Path) 
     (tmp_path / "schedules").symlink_to(ROOT / "schedules")
     for command, shown, got in play(page.read_text(), tmp_path):
         assert matches(shown, got), f"$ {command}\n{got}\n--- but the page shows\n{shown}"
+
+
+NOT_RUN = {
+    "README.md": "installs this package",
+    "start/install.md": "installs this package; `make test` runs these tests",
+    "start/network.md": "the same command as above it, for a whole network: minutes",
+    "start/pytorch.md": "a model that PyTorch exports: the deep test below runs its script",
+    "how-to/other-compilers.md": "MLIR's own tool, which tests/mlir runs",
+    "how-to/project.md": "a device and its SDK",
+    "how-to/sweep.md": "a cluster",
+    "how-to/add-a-kernel.md": "tests, in a clone",
+    "contributing.md": "all tests",
+}
+"""By page: why a block of commands on it is not run. Blocks that are run are `console`, not `sh`."""
+
+
+def test_blocks_that_no_test_runs_are_few_and_their_options_exist() -> None:
+    shown = {
+        page: [body for kind, body in FENCE.findall(page.read_text()) if kind in ("sh", "bash", "shell")]
+        for page in PAGES
+    }
+    shown[ROOT / "README.md"] = [body for kind, body in FENCE.findall((ROOT / "README.md").read_text()) if kind == "sh"]
+    assert {
+        str(page.relative_to(DOCS if DOCS in page.parents else ROOT)) for page in shown if shown[page]
+    } == NOT_RUN.keys()
+    for body in (body for bodies in shown.values() for body in bodies):
+        for command in re.findall(r"(?:^|&& )hexconv (.*?)(?= &&|$)", body, re.M):
+            app.parse_args(shlex.split(command, comments=True), exit_on_error=False, print_error=False)
 
 
 @pytest.mark.parametrize(

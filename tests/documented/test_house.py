@@ -37,6 +37,12 @@ PRIVATE_WORDS = (
     r"all else ends? a chain",
     r"what decides",
     r"deals? (\w+ )*out to threads",
+    r"row of convs",
+    r"first of all convs that are alike",
+    r"columns that two of them read",
+    r"copies apart into",
+    r"know its slots",
+    r"are decided and not found",
 )
 """What the field has other words for: sharing memory, warm-up stripes, wasted multiplies, a slice, bands of rows."""
 

@@ -13,6 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from hexconv.docs.mkdocs.reference_pages import drawings, pages
+from hexconv.report.plots.plot import dark_rules
 from reports.columns import columns_page
 from reports.operator_differences import operators_page
 
@@ -26,6 +27,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     texts = pages() | {"reference/columns.md": columns_page(), "reference/operators.md": operators_page()}
     texts |= {path: (ROOT / source).read_text(encoding="utf-8") for path, source in ELSEWHERE.items()}
     texts["reference/layouts.md"] += f"\n{drawings()}"
+    texts["assets/drawings.css"] = dark_rules('[data-md-color-scheme="slate"] .drawing')
     texts |= {f"assets/{path.name}": path.read_text(encoding="utf-8") for path in sorted(ASSETS.iterdir())}
     for path, text in texts.items():
         files.append(File.generated(config, path, content=text))

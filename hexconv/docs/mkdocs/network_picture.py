@@ -14,22 +14,16 @@ from hexconv.model import import_model
 from hexconv.network.call_costs import kind_of
 from hexconv.network.planned_model import PlannedModel, plan, question_of
 from hexconv.network.program_steps import Call, Operation
+from hexconv.report.plots.plot import BAR as PLANNED
+from hexconv.report.plots.plot import FAINT, FONT, INK, PAPER, REFUSED, ROLE_COLOURS, in_both_schemes
+from hexconv.report.plots.plot import PEER as APART
 
 PICTURE = Path(str(files("hexconv"))) / "docs" / "pictures" / "network.svg"
 VTCM_BYTES = 1 << 20
-WIDTH, LEFT, BOX, BARS, NUMBERS, HEAD = 740, 8, 288, 318, 628, 58
+WIDTH, LEFT, BOX, BARS, NUMBERS, HEAD = 480, 4, 244, 260, 402, 80
 CONV, LINE, GAP, BAR = 26, 34, 12, 11
-"""Pixels: a conv's box, an operator's row, between two rows, a bar."""
-STYLE = """
-  text { font: 16px system-ui, sans-serif; fill: #1f2328 } .faint { fill: #59636e } .strong { font-weight: 600 }
-  .vtcm { fill: #d3f0dc; stroke: #1a7f37 } .conv { fill: #ffffff; stroke: #1a7f37 }
-  .operator { fill: #eff2f5; stroke: #818b98 } .apart { fill: #b3bcc6 } .planned { fill: #0969da }
-  .ground { fill: #ffffff } .flow { stroke: #818b98; stroke-width: 2; fill: none }
-  @media (prefers-color-scheme: dark) {
-    .ground { fill: #0d1117 } text { fill: #f0f6fc } .faint { fill: #b1bac4 }
-    .vtcm { fill: #12361f; stroke: #3fb950 } .conv { fill: #0d1117; stroke: #3fb950 }
-    .operator { fill: #212830; stroke: #656c76 } .apart { fill: #57606a } .planned { fill: #4493f8 }
-  }"""
+"""Pixels: a conv's box, an operator's row, between two rows, a bar. A phone shows the text in 11 pixels."""
+VTCM, OPERATOR = ROLE_COLOURS["intermediate"], REFUSED
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ def _convs(call: Call) -> Iterator[str]:
     for conv in call.case.chain.conv:
         high, wide = conv.kernel
         stride = f", stride {conv.stride[0]}" if conv.stride != (1, 1) else ""
-        yield f"conv {high}x{wide}, {conv.out_channels} channels{stride}"
+        yield f"conv {high}x{wide} to {conv.out_channels}{stride or ' channels'}"
 
 
 def picture(planned: PlannedModel) -> str:
@@ -93,51 +87,50 @@ def picture(planned: PlannedModel) -> str:
     every = list(rows(planned))
     apart, moved = sum(row.apart_bytes for row in every), sum(row.planned_bytes for row in every)
     scale = (NUMBERS - BARS - 10) / max(row.apart_bytes for row in every)
-    words = f"A call moves {moved:,} bytes, with every conv by itself {apart:,}: {1 - moved / apart:.1%} less"
+    words = f"A call moves {moved:,} bytes,", f"{1 - moved / apart:.1%} less than {apart:,}, each conv by itself"
     shapes, top = [], HEAD
     for number, row in enumerate(every):
         if number:
-            shapes.append(f'<path class="flow" d="M{LEFT + BOX // 2} {top - GAP}v{GAP}"/>')
+            shapes.append(f'<path stroke="{FAINT}" stroke-width="2" d="M{LEFT + BOX // 2} {top - GAP}v{GAP}"/>')
         shapes.extend(_row(row, top, scale))
         top += row.height + GAP
     height = top + 4
-    legend = (
-        f'<text x="{LEFT}" y="20" class="strong">{escape(words)}</text>'
-        f'<rect x="{BARS}" y="34" width="12" height="12" class="apart"/><text x="{BARS + 18}" y="46">by itself</text>'
-        f'<rect x="{BARS + 110}" y="34" width="12" height="12" class="planned"/>'
-        f'<text x="{BARS + 128}" y="46">as planned (bytes)</text>'
-    )
     lines = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"',
-        f' role="img" aria-label="{escape(words)}">',
-        f"<style>{STYLE}</style>",
-        f'<rect width="{WIDTH}" height="{height}" rx="6" class="ground"/>',
-        legend,
+        f' role="img" aria-label="{escape(" ".join(words))}" font-family="{FONT}" font-size="15px">',
+        _box(0, 0, WIDTH, height, PAPER, 6),
+        *(_text(LEFT, 20 + 20 * number, line, weight="600") for number, line in enumerate(words)),
+        *(_box(BARS, 54, 12, 12, APART), _text(BARS + 18, 66, "apart")),
+        *(_box(BARS + 74, 54, 12, 12, PLANNED), _text(BARS + 92, 66, "planned (bytes)")),
         *shapes,
         "</svg>",
     )
-    return "\n".join(lines) + "\n"
+    return in_both_schemes("\n".join(lines) + "\n")
 
 
 def _row(row: Row, top: int, scale: float) -> Iterator[str]:
     """Yield the shapes of one step: its box on the left, its bars and numbers on the right."""
-    kind = "vtcm" if row.convs else "operator"
-    yield f'<rect x="{LEFT}" y="{top}" width="{BOX}" height="{row.height - 2}" rx="6" class="{kind}"/>'
-    yield f'<text x="{LEFT + 10}" y="{top + 22}">{escape(row.title)}</text>'
+    yield _box(LEFT, top, BOX, row.height - 2, VTCM if row.convs else OPERATOR, 6)
+    yield _text(LEFT + 10, top + 22, row.title)
     for number, conv in enumerate(row.convs):
         at = top + LINE - 4 + number * CONV
-        yield f'<rect x="{LEFT + 8}" y="{at}" width="{BOX - 16}" height="{CONV - 4}" rx="4" class="conv"/>'
-        yield f'<text x="{LEFT + 16}" y="{at + 16}">{escape(conv)}</text>'
-    middle = top + row.height // 2
-    bars = (
-        [("apart", row.apart_bytes), ("planned", row.planned_bytes)] if row.convs else [("planned", row.planned_bytes)]
-    )
-    first = middle - len(bars) * BAR
-    for number, (name, size) in enumerate(bars):
+        yield _box(LEFT + 6, at, BOX - 12, CONV - 4, PAPER, 4)
+        yield _text(LEFT + 12, at + 16, conv)
+    bars = [(APART, row.apart_bytes)] if row.convs else []
+    bars.append((PLANNED, row.planned_bytes))
+    first = top + row.height // 2 - len(bars) * BAR
+    for number, (colour, size) in enumerate(bars):
         at = first + number * 2 * BAR
-        yield f'<rect x="{BARS}" y="{at + 4}" width="{size * scale:.0f}" height="{BAR + 2}" class="{name}"/>'
-        shade = ' class="faint"' if name == "apart" else ""
-        yield f'<text x="{BARS + size * scale + 6:.0f}" y="{at + 16}"{shade}>{size:,}</text>'
+        yield _box(BARS, at + 4, round(size * scale), BAR + 2, colour)
+        yield _text(BARS + round(size * scale) + 6, at + 16, f"{size:,}")
+
+
+def _box(left: int, top: int, width: int, height: int, colour: str, round_by: int = 0) -> str:
+    return f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="{round_by}" fill="{colour}"/>'
+
+
+def _text(left: int, base: int, words: str, weight: str = "400") -> str:
+    return f'<text x="{left}" y="{base}" font-weight="{weight}" fill="{INK}">{escape(words)}</text>'
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 from markupsafe import Markup, escape
 from pygments.lexers import PythonLexer
-from pygments.token import Comment, Keyword, Literal, Name, Operator, _TokenType
+from pygments.token import Comment, Keyword, Name, Operator, _TokenType
 
 from hexconv.analyze import cache_usage, needed_macs, needed_work
 from hexconv.analyze.block_nest import BlockStripes
@@ -82,7 +82,7 @@ def hot_views(profile: Profile) -> tuple[HotView, ...]:
 
 
 LEXER = PythonLexer(stripnl=False, ensurenl=False)
-CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Literal, "l"), (Name.Decorator, "d"))
+CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Name.Decorator, "d"))
 
 
 def listing_html(tir: str) -> Markup:
@@ -102,13 +102,14 @@ def _html(block: Block) -> Markup:
 
 
 def _coloured(text: str) -> Markup:
-    """The HTML of a line of Python, its keywords, numbers and comments marked; neighbours of a kind share a mark."""
+    """The HTML of a line of Python, its keywords and comments marked; numbers, thousands in a network, are not."""
     runs = groupby(LEXER.get_tokens(text), lambda token: _class(token[0]))
     return Markup("").join(_marked(kind, "".join(value for _, value in tokens)) for kind, tokens in runs)
 
 
 def _marked(kind: str, text: str) -> Markup:
-    return Markup('<i class="{}">{}</i>').format(kind, text) if kind else escape(text)
+    told = escape(text).replace("&#34;", '"')  # between tags, a quote is a quote
+    return Markup('<i class="{}">{}</i>').format(kind, told) if kind else told
 
 
 def _class(token: _TokenType) -> str:

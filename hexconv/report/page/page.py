@@ -17,7 +17,7 @@ from hexconv.report.page.limit import reached
 from hexconv.report.page.network_view import NetworkView
 from hexconv.report.page.worst_cases import Answer
 from hexconv.report.plots import Plot, packets_plot
-from hexconv.report.plots.plot import DARK
+from hexconv.report.plots.plot import FONT, dark_rules
 from hexconv.report.plots.slot_plots import OWN
 from hexconv.report.tables import Rate
 from hexconv.run.profile import Profile
@@ -26,6 +26,8 @@ from hexconv.spec import Case
 SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", SVG)
 DROPPED = ("role", "class", "id", "aria-")
+PLAIN = {"opacity": "1", "pointer-events": "none", "stroke-width": "1", "font-weight": "normal", "font-family": FONT}
+"""Attributes that say what holds without them: the style sheet has the font, and a picture takes no clicks."""
 GEOMETRY = {"d", "transform", "x", "x1", "x2", "y", "y1", "y2", "width", "height"}
 """Attributes whose numbers are rounded to a hundredth of a pixel."""
 
@@ -40,9 +42,13 @@ def inline_svg(drawing: str, words: str, css_class: str) -> Markup:
     sheet = next((child for child in root if child.tag == f"{{{SVG}}}rect"), None)
     if sheet is not None:
         root.remove(sheet)
+    for parent in list(root.iter()):
+        for child in [child for child in parent if child.get("display") == "none"]:
+            parent.remove(child)
     for element in root.iter():
-        for name in [name for name in element.attrib if name.startswith(DROPPED)]:
-            del element.attrib[name]
+        for name, value in list(element.attrib.items()):
+            if name.startswith(DROPPED) or PLAIN.get(name) == value:
+                del element.attrib[name]
         for name in GEOMETRY & element.attrib.keys():
             element.attrib[name] = re.sub(r"(\.\d\d)\d+", r"\1", element.attrib[name])
     root.attrib |= {"class": css_class, "role": "img", "aria-label": words}
@@ -124,8 +130,9 @@ class Page:
         )
         environment.filters |= {"anchor": anchor, "draw": _draw}
         script, style = (_source(environment, name) for name in ("script.js", "style.css"))
+        dark = Markup(dark_rules())  # noqa: S704 (names and colours of this package)
         html = environment.get_template("index.html.j2").render(
-            page=self, headings=HEADINGS, dark=DARK, script=script, style=style, script_hash=_hash(script)
+            page=self, headings=HEADINGS, dark=dark, script=script, style=style, script_hash=_hash(script)
         )
         return html.rstrip() + "\n"
 

@@ -63,7 +63,7 @@ class Plot:
 
     def file(self, kind: Format) -> bytes:
         """Return the plot as a file's content."""
-        return self.svg().encode() if kind == "svg" else self.png()
+        return in_both_schemes(self.svg()).encode() if kind == "svg" else self.png()
 
     def _save(self, out: Any, kind: Format, **options: Any) -> None:
         """Draw with vl-convert: no browser, and no network."""
@@ -98,7 +98,7 @@ ROLE_COLOURS = {
 }
 """A colour for each role of a buffer; a role that is missing would be drawn in none."""
 HEAT = ("#f1f6fc", "#dbe9f7", "#c3daf1", "#aacaea", "#90b9e2", "#77a8d9", "#6097cf")
-BAR, PEER = "#3f7fc1", "#b4bac3"
+BAR, PEER, OTHER = "#3f7fc1", "#b4bac3", "#0f7f80"
 WIDTH = 340
 FONT = "system-ui, sans-serif"
 TEXT_PIXELS, CHARACTER_PIXELS = 12, 7.2
@@ -145,8 +145,24 @@ DARK = {
     REFUSED: "#2a2724",
     PEER: "#5a6472",
     BAR: "#77a8d9",
+    OTHER: "#4cc9c4",
     **dict(zip(ROLE_COLOURS.values(), ROLES, strict=True)),
     **dict(zip(HEAT, DARK_HEAT, strict=True)),
     **dict(zip(COLOURS, LAYOUT, strict=True)),
     PADDING: "#20262f",
 }
+"""For each colour of a plot the one that stands in its place on dark paper."""
+
+
+def dark_rules(within: str = "svg") -> str:
+    """Return the rules of a style sheet that exchange the colours of all drawings in elements of one kind."""
+    painted = [(name, light, dark) for light, dark in DARK.items() for name in ("fill", "stroke")]
+    return "\n".join(f'{within} [{name}="{light}"] {{ {name}: {dark} }}' for name, light, dark in painted)
+
+
+def in_both_schemes(svg: str) -> str:
+    """Return a drawing that goes dark where its reader does: with a style sheet of the colours that it has."""
+    used = [rule for rule in dark_rules().splitlines() if rule.partition("[")[2].partition("]")[0] in svg]
+    sheet = "\n".join(("<style>@media (prefers-color-scheme: dark) {", *used, "}</style>"))
+    start = svg.index(">", svg.index("<svg")) + 1
+    return svg[:start] + sheet + svg[start:]

@@ -1,6 +1,6 @@
 "use strict";
 // What is too wide for the screen says that it scrolls, fades where it goes on, and can be reached by keys.
-const WIDE = ".md-typeset__scrollwrap, .md-typeset pre > code, .md-typeset .drawing";
+const WIDE = ".md-typeset__scrollwrap, .md-typeset pre > code, .md-typeset .drawing, .md-typeset p:has(> img)";
 const tell = (region) => {
   const hidden = region.scrollWidth - region.clientWidth;
   const sides = [region.scrollLeft > 1 && "left", region.scrollLeft < hidden - 1 && "right"].filter(Boolean).join(" ");
