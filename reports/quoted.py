@@ -52,6 +52,7 @@ WHOLE = {
 }
 ON_THE_SIMULATOR = ("baseline-1x1", "float16-1x1", "split-1x1", "split-3x3", "uint8-3x3-vtcm")
 
+MACS_OF_TWO_VRMPY = 256
 LEFT_BY_ENGINE = ("packets", "hvx_packets", "traffic_bytes", "vtcm_bytes")
 
 Row = dict[str, str]
@@ -60,16 +61,24 @@ Row = dict[str, str]
 def quoted() -> dict[Path, list[str]]:
     """Return the rows that each page has to have, as Markdown."""
     hvx, int16, simulator = (_table(name) for name in ("hvx.csv", "hvx_int16.csv", "simulator.csv"))
-    beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
-    alone = [_row(words, "", _both(hvx[case])) for words, case in ALONE.items()]
-    wide = [_row(words, _macs(int16[case], "packet"), str(limit)) for words, (case, limit) in INT16.items()]
+    beside = [_beside_halide(words, hvx[case]) for words, case in BESIDE_HALIDE.items()]
+    alone = [_row(words, "", _both(hvx[case]), "") for words, case in ALONE.items()]
+    wide = [_of_limit(words, int16[case], limit) for words, (case, limit) in INT16.items()]
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
     whole = [_whole(words, name) for words, name in WHOLE.items()]
     wild = [_wild(row) for row in _read("wild.csv")]
     words, case = BESIDE_HALIDE_IN_THE_README
     board = [_compared(words, hvx[case]), _beside_qnn(), _beside_plain()]
     engine = [_of_engine(row) for row in _read("hmx.csv")]
-    measured = [*beside, *alone, *wide, *scalar, *whole, *wild]
+    measured = [
+        _all_beside_halide([hvx[case] for case in BESIDE_HALIDE.values()]),
+        *beside,
+        *alone,
+        *wide,
+        *scalar,
+        *whole,
+        *wild,
+    ]
     return {MEASUREMENTS: measured, COMPARISON: list(_traffic()), ENGINE: engine, README: board, HOME: board}
 
 
@@ -155,6 +164,33 @@ def _compared(words: str, row: Row) -> str:
     return _row(words, _macs(row, "slot", digits=1), halide, "`make bench`")
 
 
+def _beside_halide(words: str, row: Row) -> str:
+    """Both tools' MACs by slot and by packet, the greater in bold, and how many times Halide's hexconv's are."""
+    ratio = float(row["macs_per_slot"]) / float(row["halide_macs_per_slot"])
+    theirs, ours = _best_bold([_both(row, "halide_"), _both(row)], best=int(ratio > 1))
+    return _row(words, theirs, ours, f"{ratio:.2f}")
+
+
+def _of_limit(words: str, row: Row, limit: int) -> str:
+    return _row(words, _macs(row, "packet"), str(limit), f"{float(row['macs_per_packet']) / limit:.0%}")
+
+
+def _all_beside_halide(rows: list[Row]) -> str:
+    ratios = [float(row["macs_per_slot"]) / float(row["halide_macs_per_slot"]) for row in rows]
+    behind = sum(ratio < 1 for ratio in ratios)
+    told = f"{min(ratios):.2f} to {max(ratios):.2f} times the MACs per issue slot; {behind} of {len(ratios)} behind"
+    return _row("HVX kernels beside the best schedules of Halide", told, "[below](#hvx-kernels-beside-halide)")
+
+
+def _best_bold(cells: list[str], best: int) -> list[str]:
+    """Return the cells with the best of them in bold.
+
+    >>> _best_bold(["1", "2"], best=1)
+    ['1', '**2**']
+    """
+    return [f"**{cell}**" if at == best else cell for at, cell in enumerate(cells)]
+
+
 def _simulated(case: str, row: Row) -> str:
     vtcm = row["vtcm_bytes"] if row["vtcm_bytes"] != "0" else ""
     return _row(f"`{case}`", row["packets"], row["macs_per_packet"], vtcm)
@@ -165,7 +201,10 @@ def _whole(words: str, network: str) -> str:
     forms = {row["form"]: row for row in _read("networks.csv") if row["network"] == network}
     channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
     convs = (channel[name] for name in ("convs", "taken", "chained"))
-    return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])
+    least = int(int(tensor["packets"]) < int(channel["packets"]))
+    of_channel, of_tensor = _best_bold([channel["packets"], tensor["packets"]], best=least)
+    macs = _macs(channel, "packet")
+    return _row(words, *convs, of_channel, macs, f"{float(macs) / MACS_OF_TWO_VRMPY:.0%}", of_tensor)
 
 
 def _of_engine(row: Row) -> str:
@@ -179,7 +218,8 @@ def _of_engine(row: Row) -> str:
 def _wild(row: Row) -> str:
     """A network of other people: its convs, where they run, the bytes and packets of a call, and its verdicts."""
     convs = (row[name] for name in ("convs", "taken", "chains", "operators"))
-    moved = (row["before_bytes"], row["after_bytes"], f"{float(row['outside_share']):.0%}")
+    saved = 1 - int(row["after_bytes"]) / int(row["before_bytes"])
+    moved = (row["before_bytes"], f"{row['after_bytes']} ({saved:.0%} less)", f"{float(row['outside_share']):.0%}")
     packets = (row[name] for name in ("chains_packets", "operators_packets", "critical_packets", "differing"))
     answers = (row["verify_llvm"], row["verify_hexagon"])
     macs = _macs(row, "packet") if row["macs_per_packet"] else ""
