@@ -1,7 +1,7 @@
 """The page as people meet it: links, folds, keys, narrow and wide, dark and light, with and without scripts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
+
+Scheme = Literal["light", "dark"]
 
 WIDTHS = {"phone": (390, 844), "desktop": (1400, 900)}
 UNFOLD = "for (const block of document.querySelectorAll('details')) block.open = true"
@@ -61,7 +63,7 @@ def test_keys_alone_reach_the_content_and_fold_a_loop(page: "Page") -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("device", WIDTHS)
-def test_it_fits_every_screen(device: str, scheme: str, browser: "Browser", report: Path) -> None:
+def test_it_fits_every_screen(device: str, scheme: Scheme, browser: "Browser", report: Path) -> None:
     width, height = WIDTHS[device]
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.goto(report.as_uri())
@@ -76,7 +78,7 @@ def test_it_fits_every_screen(device: str, scheme: str, browser: "Browser", repo
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("device", WIDTHS)
-def test_axe_finds_no_barrier(device: str, scheme: str, browser: "Browser", report: Path) -> None:
+def test_axe_finds_no_barrier(device: str, scheme: Scheme, browser: "Browser", report: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     width, height = WIDTHS[device]
@@ -239,7 +241,9 @@ def test_a_network_opens_on_its_graph_and_what_its_plans_save(browser: "Browser"
 @pytest.mark.simulator
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("device", WIDTHS)
-def test_axe_finds_no_barrier_in_a_network(device: str, scheme: str, browser: "Browser", network_report: Path) -> None:
+def test_axe_finds_no_barrier_in_a_network(
+    device: str, scheme: Scheme, browser: "Browser", network_report: Path
+) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     width, height = WIDTHS[device]

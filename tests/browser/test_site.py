@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
+
+Scheme = Literal["light", "dark"]
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "hexconv" / "docs" / "mkdocs" / "mkdocs.yml"
@@ -67,7 +69,7 @@ def test_a_search_finds_a_word_without_a_server(window: "Page", site: Path) -> N
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
-def test_axe_finds_no_barrier(width: int, scheme: str, browser: "Browser", site: Path) -> None:
+def test_axe_finds_no_barrier(width: int, scheme: Scheme, browser: "Browser", site: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -111,7 +113,7 @@ def test_the_first_page_shows_all_of_its_drawing(browser: "Browser", site: Path)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pictures_are_as_dark_as_the_page(scheme: str, browser: "Browser", site: Path) -> None:
+def test_pictures_are_as_dark_as_the_page(scheme: Scheme, browser: "Browser", site: Path) -> None:
     from PIL import Image
 
     page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
