@@ -21,10 +21,11 @@ from tvm.sym import Analyzer
 from hexconv.lower.buffers import held_by
 from hexconv.lower.engine_packets import RESULTS, SUMS, TOUCH, ZERO, EngineResults, EngineSums
 from hexconv.lower.lowered import Lowering
+from hexconv.lower.split_copies import ranges_of
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.tir import marks
 from hexconv.tir.loops import LOOP_NAME, PART
-from hexconv.tir.parts import Does, Part, convolution, read_part
+from hexconv.tir.parts import INPUT_READ, Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
 from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_values
 
@@ -71,6 +72,52 @@ def mark_tiles(nest: Lowering) -> Lowering:
 
     body = tvm_ffi.structural_map(visit(nest.main.body, TileOfRow(ZERO, 0)), (tirx.AllocBuffer, allocated))
     return nest.to(nest.main.with_body(body))
+
+
+def read_images_apart(main: tirx.PrimFunc, images: int) -> tirx.PrimFunc:
+    """Read the phase images of the input one after the other, so that each condition is a bound of a loop.
+
+    before:  for wo in range(8): ... if 3 <= hi * 2 + wo // 4: ...
+    after:   for wo in range(2): ... if 3 <= hi * 2: ...
+             ...                                                and three loops more, of the other images
+    """
+
+    def of_image(loop: tirx.For, image: int) -> tirx.Stmt:
+        columns = int(loop.extent) // images
+        variable, first = tirx.Var(loop.loop_var.name, "int32"), int32(image * columns)
+        body = with_values(loop.body, {loop.loop_var: variable + first})
+        fresh = {each.loop_var: tirx.Var(each.loop_var.name, "int32") for each in all_of(body, tirx.For)}
+        one = tirx.For(variable, 0, int32(columns), loop.kind, with_values(body, fresh), annotations=loop.annotations)
+        return _simplified(one)
+
+    def visit(loop: tirx.For) -> tirx.Stmt:
+        is_columns = str(loop.annotations.get(LOOP_NAME, "")) == "wo"
+        return as_one([of_image(loop, image) for image in range(images)]) if is_columns else loop
+
+    def read(loop: tirx.For) -> tirx.Stmt:
+        is_read = PART in loop.annotations and read_part(str(loop.annotations[PART])) == INPUT_READ
+        return tvm_ffi.structural_map(loop, (tirx.For, visit)) if is_read else loop
+
+    return main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, read)))
+
+
+def _simplified(loop: tirx.For) -> tirx.Stmt:
+    """Simplify indices and conditions by the ranges of loops."""
+    simplify = ranges_of(loop, {}).simplify
+
+    def load(node: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(node.source, [simplify(index) for index in node.indices])
+
+    def store(node: tirx.BufferStore) -> tirx.BufferStore:
+        return tirx.BufferStore(node.buffer, node.value, [simplify(index) for index in node.indices])
+
+    def guard(node: tirx.IfThenElse) -> tirx.Stmt:
+        condition = simplify(node.condition)
+        if isinstance(condition, tirx.IntImm):
+            return node.then_case if int(condition) else node.else_case or tirx.Evaluate(ZERO)
+        return tirx.IfThenElse(condition, node.then_case, node.else_case)
+
+    return tvm_ffi.structural_map(loop, [(TensorLoad, load), (tirx.BufferStore, store), (tirx.IfThenElse, guard)])
 
 
 def _part(statement: tirx.Stmt) -> Part | None:

@@ -26,7 +26,7 @@ from hexconv.lower.conv_step import ConvStep, with_constants
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
-from hexconv.lower.engine_tiles import mark_tiles
+from hexconv.lower.engine_tiles import mark_tiles, read_images_apart
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
@@ -263,6 +263,8 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
     """
     converted = [conv.number for conv in convs if is_converted(conv.spec)]
     nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled, converted=converted))
+    images = len(tensor_extents(convs[0].chain)[0].images)
+    nest = nest if images == 1 else nest.to(read_images_apart(nest.main, images))
     plain, marked = _flat(nest), through(ENGINE_STAGES, nest)
     without = {accumulator(number) for number in converted}
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])

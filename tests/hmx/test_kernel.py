@@ -86,17 +86,18 @@ DOWN = replace(CONV, out_channels=10, stride=(2, 2))
 STRIDED = {
     "stem": ((1, 37, 21, 3), (STEM, replace(DOWN, kernel=(1, 1), padding=Padding()))),
     "behind others": ((1, 21, 35, 10), (replace(DOWN, stride=(1, 1)), replace(DOWN, requantize=CUT))),
+    "narrow": ((1, 16, 7, 18), (replace(CONV, kernel=(2, 2), stride=(2, 1), padding=Padding(), requantize=FAST),)),
     "dilated": ((2, 19, 38, 10), (replace(DOWN, dilation=(3, 2)), replace(DOWN, kernel=(2, 2), stride=(1, 3)))),
 }
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-@pytest.mark.parametrize("name", ["stem", "behind others", pytest.param("dilated", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("name", ["stem", "behind others", "narrow", pytest.param("dilated", marks=pytest.mark.deep)])
 def test_strides_are_exact_in_phase_images(name: str, plan: Plan) -> None:
     """Chains as networks have them: tensors in 4x4 and in 2x2 images, of which a 1x1 kernel reads one."""
     size, convs = STRIDED[name]
-    check(Case(name, replace(CHAIN, input=size, conv=convs), replace(plan, k_split=1)))
+    check(Case(name, replace(CHAIN, input=size, conv=convs), replace(plan, k_split=1, h_split=1)))
 
 
 @pytest.mark.simulator
