@@ -65,8 +65,8 @@ SHIPPED = Path(str(resources.files("hexconv.example") / "residual.onnx"))
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network of four convs on an image of 20x20."""
-    net, output = residual()
+    """A network of five convs on an image of 20x20."""
+    net, output = residual(projected=True)
     return saved(net, [output], tmp_path_factory.mktemp("small") / "small.onnx")
 
 
@@ -95,7 +95,7 @@ def tensor_of(folder: Path, built: BuiltNetwork, way: str) -> np.ndarray:
 def test_a_network_runs_on_this_machine_from_c_and_from_numpy(on_host: tuple[Path, BuiltNetwork]) -> None:
     folder, built = on_host
     assert made(folder, ZIG) == f"small: 0 of 12 elements of {built.ports[1].name} differ\n"
-    assert [step.operator for step in built.steps].count("chain") == len(built.chains) == 3
+    assert [step.operator for step in built.steps].count("chain") == len(built.chains) == 4
     network = hexconv.load(folder)["small"]
     [result] = network(tensor_of(folder, built, "input"))
     assert np.array_equal(result, tensor_of(folder, built, "output"))

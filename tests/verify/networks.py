@@ -81,10 +81,16 @@ class Network(Builder):
         return self.node("MatMul", [flat, weights])
 
 
-def residual(form: str = "qdq", per_channel: bool = False, seed: int = 0) -> tuple[Network, str]:
-    """A stem, a block of two convs beside which their input is added, a conv, a classifier; its output."""
+def residual(
+    form: str = "qdq", per_channel: bool = False, seed: int = 0, projected: bool = False
+) -> tuple[Network, str]:
+    """A stem, a block of two convs beside which their input is added, a conv, a classifier; its output.
+
+    Where the input is `projected`, it is added behind a conv of its own, so that the Add stands between chains.
+    """
     net = Network(form, per_channel, seed)
     stem = net.conv8(net.start(), (16, 3, 3, 3), strides=[2, 2])
     block = net.conv8(net.conv8(stem, (16, 16, 3, 3)), (16, 16, 3, 3), relu=False)
-    last = net.conv8(net.added(stem, block), (32, 16, 1, 1))
+    beside = net.conv8(stem, (16, 16, 1, 1)) if projected else stem
+    last = net.conv8(net.added(beside, block), (32, 16, 1, 1))
     return net, net.classified(last, 32)
