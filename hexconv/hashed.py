@@ -23,7 +23,7 @@ def hashed_once(kind: Frozen) -> Frozen:
             return known
 
     def without_hash(self: Any) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != HASH}
+        return {name: value for name, value in cast(dict[str, Any], vars(self)).items() if name != HASH}
 
     kind.__hash__ = remembered  # pyright: ignore[reportAttributeAccessIssue]  # a function becomes a method here
     kind.__getstate__ = without_hash

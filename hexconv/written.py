@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ _temporary: list[Path] = []
 
 
 @contextmanager
-def unfinished(place: Path) -> Iterator[Path]:
+def unfinished(place: Path) -> Generator[Path, None, None]:
     """Make a folder in `place` that is removed at the end, and first those that killed processes have left there."""
     _remove_abandoned(place)
     folder, lock = _locked(place)
@@ -82,14 +82,14 @@ def temporary_folder() -> Path:
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
+def scratch() -> Generator[Path, None, None]:
     """Make a temporary folder and remove it at the end."""
     with tempfile.TemporaryDirectory(dir=temporary_folder()) as folder:
         yield Path(folder)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path) -> Generator[Path, None, None]:
     """Yield a path to write a file at, which is then renamed; what was at its place stays if anything fails.
 
     Folders that are missing are made. A pipe or a device, and a file in a folder that can't be written, is written
@@ -112,7 +112,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
+def whole_folder(folder: Path) -> Generator[Path, None, None]:
     """Yield a folder to write files into, which then takes the place of `folder`.
 
     If `folder` is there already, its new files replace those of the same names, and others stay. If no file was
@@ -163,7 +163,7 @@ def write_folder(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
 
 
 @contextmanager
-def _folders(place: Path) -> Iterator[Path]:
+def _folders(place: Path) -> Generator[Path, None, None]:
     """Make the folders that are missing down to `place`; in the end those of them that stayed empty are removed."""
     missing = [folder for folder in (place, *place.parents) if not folder.exists()]
     try:
@@ -176,7 +176,7 @@ def _folders(place: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _told(path: Path) -> Generator[None, None, None]:
     """Turn an error of the file system into one that names what was to be written."""
     try:
         yield

@@ -211,7 +211,7 @@ class BlockStripes:
     @cached_property
     def _whole_steps(self) -> Integers:
         """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
-        made = self._whole[1:].copy()
+        made = np.copy(self._whole[1:])
         made[-1] = self.stored[-1]
         return ceil_divide(made, self._sizes)
 
@@ -236,7 +236,7 @@ class BlockStripes:
             for rings in {*self.rings.tolist()} - {0}
         }
 
-    def _in_rings(self, whole: Any, of: Callable[[list[Share]], Any]) -> Any:
+    def _in_rings(self, whole: Integers, of: Callable[[list[Share]], Any]) -> Integers:
         """Return a figure of heights without rings, and what `of` says of the shares where there are some."""
         for rings, shares in self.shares.items():
             whole = np.where(self.rings == rings, of(shares), whole)
@@ -295,7 +295,7 @@ class BlockStripes:
         """The trips of the loop over the steps of each conv, without the warm-up stripes."""
 
         def in_rings(shares: list[Share]) -> Integers:
-            steps = self._whole_steps.copy()
+            steps = np.copy(self._whole_steps)
             for index, (share, reader) in enumerate(pairwise([*shares[1:], Share(0, 0, 0, 0, 0)])):
                 steps[index] = share.steps // reader.steps
             return steps
@@ -310,8 +310,8 @@ class BlockStripes:
     @property
     def _made_anew(self) -> "Made":
         """What is made where each stripe makes all that it reads."""
-        found = []
-        for h_split, slabs in zip(self.h_splits, self.slabs.T.tolist(), strict=True):
+        found: list[list[list[int]]] = []
+        for h_split, slabs in zip(self.h_splits, np.transpose(self.slabs).tolist(), strict=True):
             steps = steps_backwards(self.chain, h_split, slabs, self._added.whole)
             walk = zip(reversed(self.extents), steps, strict=True)
             sums = [
@@ -322,7 +322,7 @@ class BlockStripes:
                 for tensor, steps in walk
             ]
             found.append(sums[::-1])
-        return Made(*np.array(found).transpose(2, 1, 0))
+        return Made(*np.transpose(np.array(found)))
 
     @property
     def _made_in_rings(self) -> "Made":

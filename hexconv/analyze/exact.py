@@ -9,7 +9,7 @@ Integers = np.ndarray[Any, np.dtype[Any]]
 LARGEST = 2**62
 
 
-def integer_type(largest: int) -> type:
+def integer_type(largest: int) -> type[Any]:
     """Return an element type for arrays whose values, and sums of two values, reach `largest`.
 
     >>> integer_type(1000).__name__, integer_type(2**63).__name__

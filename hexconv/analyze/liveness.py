@@ -99,7 +99,7 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
     word, h, k = map(int, np.unravel_index(number, axes.plans.shape))
     plan = axes.plans.words[word]
     stripes = axes.stripes[way_of(plan)]
-    convs = []
+    convs: list[ConvLoops] = []
     for index in axes.convs:
         blocks = (
             int(axes.staged(index)[0, 0, k]),
@@ -280,7 +280,7 @@ def _statements(
     first = {name: index for index, names in reversed([*enumerate(touched)]) for name in names}
     shared = {name for name in first if first[name] < last[name]}
     mine = {name for name in shared | outermost if name not in outside}
-    body = []
+    body: list[Statement] = []
     for index, (node, names) in enumerate(zip(nodes, touched, strict=True)):
         ends = tuple(name for name in names if name in mine and last[name] == index)
         body.append(

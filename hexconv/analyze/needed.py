@@ -89,7 +89,7 @@ def needed_work(chain: Chain) -> Work:
     traffic = {"output": prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
     rows, columns = (np.arange(size) for size in chain.shapes[-1][1:3])
     areas: dict[int, list[Area]] = {last + 1: [(rows, columns)]}
-    macs = {}
+    macs: dict[str, int] = {}
     for index in reversed(range(len(chain.conv))):
         conv, source, outputs = chain.conv[index], chain.shapes[index], _apart(areas[index + 1])
         if conv.add:

@@ -147,7 +147,7 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
     """
     convs = len(planned.chain.conv)
     tensors, caches = copied_arguments(convs), copied_caches(convs)
-    if planned.plan.buffering == "single" or planned.nest == "bands":
+    if planned.plan.buffering == "single":
         return dict.fromkeys(tensors, 0)
     in_rows = planned.nest == "rows"
     two = rows_doubled(planned.axes) if in_rows else blocks_doubled(planned.blocks)

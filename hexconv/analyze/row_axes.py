@@ -273,12 +273,12 @@ class NestAxes:
 
     def filter_copies(self, index: int, priced: Priced) -> Integers:
         """Price staging the whole filter of conv `index`: [words, 1, K]."""
-        known = np.array([tiles.filter_prices(index, priced) for tiles in self.tiles]).T
+        known = np.transpose(np.array([tiles.filter_prices(index, priced) for tiles in self.tiles]))
         is_resident, is_double = self.plans.flags("filters", "resident"), self.plans.flags("buffering", "double")
         return known[(2 * is_resident + is_double)[:, :, 0]]
 
     @cached_property
-    def kind(self) -> type:
+    def kind(self) -> type[Any]:
         """The integer type that holds the figures of a plan that repeats everything most often."""
         again, batch = self.tiles[0].channel_tiles(self.convs[-1]), self.one.extents[-1].batch
         counts = self.counts.values()

@@ -87,7 +87,7 @@ def rows_footprints(axes: NestAxes) -> tuple[PredictedCache, ...]:
     is_resident = plan.filters == "resident"
     caches = [cache for tensor in range(len(axes.convs) + 1) for cache in caches_of(planned, tensor, is_resident)]
     scratch = [cache for index in axes.convs for cache in scratch_of(planned, index)]
-    found = []
+    found: list[PredictedCache] = []
     for cache in (*caches, *scratch):
         if cache.is_vtcm_only and not cache.is_in_vtcm(plan):
             continue
@@ -172,7 +172,7 @@ def _name(role: str, tensor: int) -> str:
     return named[role](tensor) if role in named else of_ends.get(role, role)
 
 
-def _kind(axes: NestAxes, every: list[tuple[int, list[Both]]]) -> type:
+def _kind(axes: NestAxes, every: list[tuple[int, list[Both]]]) -> type[Any]:
     """Return the integer type that holds the bytes of all caches of all threads, each in two slots."""
     most = 0
     for tensor, caches in every:
@@ -185,7 +185,7 @@ def _bytes(cache: PredictedCache | None) -> int:
     return cache.bytes if cache else 0
 
 
-def _held_bytes(axes: NestAxes, tensor: int, caches: list[Both], kind: type) -> Integers:
+def _held_bytes(axes: NestAxes, tensor: int, caches: list[Both], kind: type[Any]) -> Integers:
     """Compute the bytes that one cache of a thread holds in one slot: 0 in plans that don't have it.
 
     Args:
@@ -305,12 +305,10 @@ def _makes_any(axes: NestAxes, tensor: int) -> Integers:
 
 def rows_macs(axes: NestAxes) -> dict[str, Integers]:
     """Compute the multiply-accumulates of each conv, recomputed ones included."""
-    found = {}
+    found: dict[str, Integers] = {}
     for index in axes.convs:
-        row, staging = (
-            axes.of_tiles(each).astype(axes.kind)
-            for each in (lambda tiles: tiles.row_macs(index), lambda tiles: tiles.staging_macs(index))  # noqa: B023
-        )
+        row = axes.of_tiles(lambda tiles, index=index: tiles.row_macs(index)).astype(axes.kind)
+        staging = axes.of_tiles(lambda tiles, index=index: tiles.staging_macs(index)).astype(axes.kind)
         total = axes.made(index + 1)[0] * row
         found[conv_name(index + 1)] = total + _makes_any(axes, index + 1) * staging if staging.any() else total
     return found
@@ -346,9 +344,9 @@ def costs_of_steps(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, A
 def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:
     """Price a step that copies some of the output, and what copies of all of it take beside: [words, 1, K]."""
     is_double = axes.plans.flags("buffering", "double")[..., None]
-    single, double = np.moveaxis(axes.of_tiles(lambda tiles: tiles.output_prices(priced)), -2, 0)
-    step, once = np.moveaxis(np.where(is_double, double, single), -1, 0)
-    return step, once
+    prices = axes.of_tiles(lambda tiles: tiles.output_prices(priced))
+    found = np.where(is_double, prices[..., 1, :], prices[..., 0, :])
+    return found[..., 0], found[..., 1]
 
 
 def _input_prices(axes: NestAxes, priced: Priced) -> Integers:

@@ -407,7 +407,7 @@ class StripeCounts:
         height = np.repeat(np.arange(len(counts)), counts)
         number = np.arange(len(height)) + (first // self.size - self.warm_up - starts)[height]
         (all_first, all_last), (first_valid, end_valid) = (
-            np.array(spans).T[:, :, None] for spans in (rows, self.chain.valid)
+            np.transpose(np.array(spans))[:, :, None] for spans in (rows, self.chain.valid)
         )
         start = number * self._apart[:, height] + self._lead[:, height]
         end, begin = start + made[:, height], np.maximum(start, all_first)
@@ -499,7 +499,7 @@ class StripeCounts:
 
     def reads_in_flight(self, height: int) -> int:
         """How many rows of the input a thread has under way at once, where stripes of a height are read ahead."""
-        most, ahead = [], int(self.ahead[height])
+        most, ahead = list[int](), int(self.ahead[height])
         for band in self.bands:
             steps = slice(band.starts[height], band.starts[height] + band.counts[height])
             rows, ends, reads = band.rows[0, steps], band.end[0, steps], int((self.warm_up - self.run_in)[height])

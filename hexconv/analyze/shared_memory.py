@@ -25,6 +25,7 @@ memory of the cache is free, unless another cache has taken it over.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def programs(axes: BlockAxes) -> Programs:
     length = max(map(len, lists))
     padding = (NOTHING, 0, NO_SOURCE, NO_SOURCE)
     table = np.array([[*operations, *[padding] * (length - len(operations))] for operations in lists])
-    operation, cache, *sources = table.transpose(2, 1, 0)
+    operation, cache, *sources = np.transpose(table)
     return Programs(of_plan, operation, cache, np.array(sources))
 
 
@@ -168,7 +169,7 @@ def blocks_footprint(axes: BlockAxes, granule_bytes: int) -> Integers:
     """
     run, shape = programs(axes), axes.plans.shape
     counts_all = np.array([not plan.uses_vtcm for plan in axes.plans.words])
-    parts, size = [], int(np.prod(shape))
+    parts, size = list[Integers](), int(np.prod(shape))
     for first in range(0, size, AT_A_TIME):
         numbers = np.arange(first, min(first + AT_A_TIME, size))
         memories = _run(axes, run, numbers)
@@ -176,7 +177,7 @@ def blocks_footprint(axes: BlockAxes, granule_bytes: int) -> Integers:
         rooms = ceil_divide(memories.bytes * counted, granule_bytes) * granule_bytes
         scratch = [ceil_divide(each.bytes, granule_bytes) * granule_bytes for each in axes.scratch]
         parts.append(vtcm_taken([*scratch, *rooms], axes.plans.sample.kernel))
-    return np.concatenate(parts).reshape(shape)
+    return np.reshape(np.concatenate(parts), shape)
 
 
 def _run(axes: BlockAxes, programs: Programs, numbers: Integers) -> "_Memories":
@@ -203,7 +204,7 @@ def _run(axes: BlockAxes, programs: Programs, numbers: Integers) -> "_Memories":
     return memories
 
 
-def _none_yet(caches: int, plans: int, kind: type) -> _Memories:
+def _none_yet(caches: int, plans: int, kind: type[Any]) -> _Memories:
     """Return the state without allocations, with room for one per cache."""
     shape = caches, plans
     return _Memories(

@@ -23,7 +23,7 @@ Steps that follow each other and take the same are a run. Most stripes of a heig
 few runs: the first and the last stripes of a height, and one run between them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -32,7 +32,7 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.plan_axes import Plans, Way, way_of
-from hexconv.analyze.row_axes import NestAxes, Priced
+from hexconv.analyze.row_axes import NestAxes, Priced, Tiles
 from hexconv.analyze.row_grid import costs_of_steps, output_prices
 from hexconv.analyze.row_stripes import Steps, StripeCounts
 
@@ -80,7 +80,7 @@ class StepTimes:
 def _by_thread(figures: Integers, threads: int) -> Integers:
     """Take figures of heights, thread after thread, apart: [words, threads, H, K]."""
     words, heights, k_splits = figures.shape
-    return figures.reshape(words, threads, heights // threads, k_splits)
+    return np.reshape(figures, (words, threads, heights // threads, k_splits))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class StepRuns(StripeCounts):
     def of(cls, counts: StripeCounts) -> "StepRuns":
         """Find the runs of the steps of a chain; without overlap one run has all steps of a height."""
         threads = [_runs(steps, counts) for steps in counts.bands]
-        heights = tuple(counts.heights[at] for _, at, _ in threads for at in at.tolist())
+        heights = tuple(counts.heights[int(at)] for _, places, _ in threads for at in places)
         ends = np.cumsum([0, *(len(at) for _, at, _ in threads)])
         begins = [np.flatnonzero(np.diff(at, prepend=-1)) + end for (_, at, _), end in zip(threads, ends, strict=False)]
         figures = np.concatenate([figures for _, _, figures in threads], axis=1)
@@ -174,7 +174,7 @@ class StepAxes(NestAxes):
         """The counts of each run."""
         return dict.fromkeys(self.plans.ways, self.runs)
 
-    def times(self, of: Any) -> Integers:
+    def times(self, of: Callable[[StripeCounts], Any]) -> Integers:
         """Return how often something happens in an image, or in a strip of it."""
         return self.rows(of).astype(float)
 
@@ -219,7 +219,8 @@ class StepAxes(NestAxes):
         runs, last = self.runs, self.convs[-1]
         usual, behind = self._input()
         for index in self.convs:
-            size, tiles = (self.of_tiles(of) for of in (lambda each: each.filter_bytes(index), self._tiles_of(index)))  # noqa: B023
+            size = self.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index))
+            tiles = self.of_tiles(self._tiles_of(index))
             usual = usual + self.stagings(index) * size
             first_tile = (runs.ends[index + 1] > 0)[None, :, None] * (size / tiles)
             if index == last:
@@ -230,8 +231,8 @@ class StepAxes(NestAxes):
         of_row = self.tiles[0].output_bytes / (self.one.extents[-1].batch * self._all_rows)
         usual = usual + of_row * rows * (tiles - 1) / tiles * (self.again == 1)
         before = of_row / tiles * runs.output_before[None, :, None]
-        usual = usual + before
-        first = usual - before * runs.is_first[None, :, None]
+        usual: Integers = usual + before
+        first: Integers = usual - before * runs.is_first[None, :, None]
         return usual, np.where(self.passes > 1, usual, first) - behind, first
 
     @property
@@ -239,7 +240,7 @@ class StepAxes(NestAxes):
         """The rows of the output that are written of an image or a strip."""
         return self.runs.chain.stored[-1]
 
-    def _tiles_of(self, index: int) -> Any:
+    def _tiles_of(self, index: int) -> Callable[[Tiles], int]:
         return lambda tiles: tiles.channel_tiles(index)
 
     def _input(self) -> tuple[Integers, Integers]:

@@ -4,6 +4,7 @@ Floats are summed in float64 and rounded to the chain's dtype wherever a tensor 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import inf, prod
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from hexconv.compute.requantised import NO_VECTORS, Array, requantized
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
 from hexconv.spec.chain import Chain, Conv2d
+from hexconv.spec.code_sums import clipped
 from hexconv.spec.curves import activated
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.names import numbered
@@ -61,7 +63,7 @@ def added(chain: Chain, index: int, made: Array, other: Array) -> Array:
         low = INTEGER_RANGE[chain.dtype][0]
         one, another = (codes.astype(np.int64) - low for codes in (made, other))
         return chain.summed(index).defined(one, another) + low
-    return np.clip(made + other.astype(np.float64), *ENDS[add.activation])
+    return clipped(made + other.astype(np.float64), ENDS[add.activation])
 
 
 def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> Array:
@@ -82,7 +84,7 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
     )
     wide = np.int64 if taps.dtype == np.int64 else np.float64
     total = np.zeros((image.shape[0], rows, columns, conv.out_channels), wide)
-    for rh, rw in np.ndindex(conv.kernel):
+    for rh, rw in product(*map(range, conv.kernel)):
         seen = _seen_by_tap(conv, padded, rh, rw, rows, columns)
         if taps.shape[1] == 1:  # each output sees one channel
             total += np.repeat(seen, conv.out_channels // conv.groups, axis=3) * taps[:, 0, rh, rw]
@@ -90,7 +92,7 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
         for group in range(conv.groups):
             outputs = _part(conv.out_channels, conv.groups, group)
             inputs = _part(image.shape[3], conv.groups, group)
-            total[..., outputs] += seen[..., inputs] @ taps[outputs, :, rh, rw].T
+            total[..., outputs] += seen[..., inputs] @ np.transpose(taps[outputs, :, rh, rw])
     return total.astype(exact, copy=False)
 
 

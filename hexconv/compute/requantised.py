@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hexconv.spec.code_sums import clipped
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.ranges import MOST_ADDED
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
@@ -36,12 +37,12 @@ def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str
         by_channel: `multiplier` and `shift`, [K] each, where the requantisation has one per channel.
     """
     low, high = INTEGER_RANGE[dtype]
-    sums = sums if by.saturates_at is None else np.clip(sums, -by.saturates_at, by.saturates_at)
+    sums = sums if by.saturates_at is None else clipped(sums, (-by.saturates_at, by.saturates_at))
     if by.engine == "fast":
         moved = converted(sums, converts(by, dtype, by_channel)) + low
     else:
         moved = _rounded(sums, by, *factors(by, by_channel)) + by.zero_point
-    return np.clip(moved, *by.codes(low, high)).astype(dtype)
+    return clipped(moved, by.codes(low, high)).astype(dtype)
 
 
 def factors(by: Requantize, by_channel: Mapping[str, Array]) -> tuple[Array, Array]:
@@ -75,10 +76,10 @@ def _half_to_even(product: Array, bits: Array | int) -> Array:
 
 def _twice_rounded(sums: Array, multiplier: Array, shift: Array, ties_away: bool) -> Array:
     """TFLite's `MultiplyByQuantizedMultiplier`."""
-    wide = np.clip(sums * (np.int64(1) << np.maximum(shift, 0)), -(2**31), 2**31 - 1)
+    wide = clipped(sums << np.maximum(shift, 0), (-(2**31), 2**31 - 1))
     high = (wide * multiplier + (1 << 30)) >> FRACTION_BITS
     bits = np.maximum(-shift, 0)
-    half = (np.int64(1) << bits) >> 1
+    half: Array = np.left_shift(np.int64(1), bits) >> 1
     nudge = half - ((high < 0) & (bits > 0)) if ties_away else half
     return (high + nudge) >> bits
 
@@ -125,7 +126,7 @@ def converted(sums: Array, by: Converts, saturates: bool = True) -> Array:
     low = value & (most - 1)
     value = np.where(value >= most, low + most, np.where(value < -most, low - 2 * most, value))
     result = ((by.scale * 2 * value) >> SCALE_BITS) + by.offset
-    return (np.clip(result, 0, LARGEST_SCALE) if saturates else result & LARGEST_SCALE) >> 4
+    return (clipped(result, (0, LARGEST_SCALE)) if saturates else result & LARGEST_SCALE) >> 4
 
 
 def converts(how: Requantize, dtype: str, by_channel: Mapping[str, Array] = NO_VECTORS) -> Converts:
@@ -151,7 +152,7 @@ def converts(how: Requantize, dtype: str, by_channel: Mapping[str, Array] = NO_V
     for exponent, scale, offset in _tried(multiplier, shift, how.zero_point - low):
         apart = np.where(is_reached, _converted_from(bytes_, exponent, scale, offset) - exact, LARGEST_SUM << 8)
         middle = np.where(reached > 0, np.sort(apart, axis=0)[reached // 2 * (reached > 0), channels], 0)
-        added = np.clip(middle, -MOST_ADDED, MOST_ADDED)
+        added = clipped(middle, (-MOST_ADDED, MOST_ADDED))
         error = np.where(is_reached, np.abs(apart - added), 0).sum(axis=0)
         is_better = error < fewest
         tried = np.stack(np.broadcast_arrays(exponent, scale, offset, added))
@@ -177,7 +178,7 @@ def _tried(multiplier: Array, shift: Array, zero: int) -> Iterator[tuple[Array, 
     """Yield exponents, scales and offsets: scales have 11 or 12 bits, so that no value that shows has too many."""
     _, power = np.frexp(multiplier)
     for more in (0, 1):
-        exponent = np.clip(power + shift - FRACTION_BITS + SCALE_IS_ONE - SCALE_BITS + more, 0, LARGEST_EXPONENT)
+        exponent = clipped(power + shift - FRACTION_BITS + SCALE_IS_ONE - SCALE_BITS + more, (0, LARGEST_EXPONENT))
         exact = np.ldexp(multiplier.astype(np.float64), shift - FRACTION_BITS + SCALE_IS_ONE - exponent)
         for scale in (np.floor(exact), np.floor(exact) + 1):
             for sixteenths in range(STEPS):

@@ -109,7 +109,7 @@ class Lowering:
     rows: RowNest | None = None
     kept: Sequence[str] = ()
     converted: Collection[int] = ()
-    starts: Mapping[str, int] = field(default_factory=dict)
+    starts: Mapping[str, int] = field(default_factory=dict[str, int])
     shaped: tvm.IRModule | None = None
     targets: Sequence[str] = ()
     unmerged: tvm.IRModule | None = None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pandas as pd
+import pandas as pd  # pyright: ignore[reportMissingTypeStubs]  # which brings no types
 from rich.table import Table
 
 from hexconv.analyze import ConvForm, Usage, WorkUsage, conv_forms, needed_macs
@@ -90,7 +90,7 @@ def cache_row(checked: Checked) -> dict[str, Any]:
 def cache_csv(cases: Sequence[Checked]) -> str:
     """Return the CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
     rows = [{**row, **_totals(checked)} for checked in cases for row in _rows(checked.usage)]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame: Any = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
 
 
@@ -277,7 +277,7 @@ def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Return the CSV: one row a run; a figure that a run didn't count is left empty."""
     kernels = [kernel_columns(row.get("kernels", ())) for row in rows]
     told = [{**row, **_cells(row), **used} for row, used in zip(rows, kernels, strict=True)]
-    frame = pd.DataFrame(told).reindex(columns=list(RUN_COLUMNS))
+    frame: Any = pd.DataFrame(told, columns=list(RUN_COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
     counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "copies_2d", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

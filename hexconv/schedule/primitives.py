@@ -63,7 +63,7 @@ def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Se
     """
     sblock = sch.get(block)
     region = sblock.reads[read_index].region
-    ranges = []
+    ranges: list[tirx.Expr] = []
     for axis, span in enumerate(region):
         if axis in whole or axis - len(region) in whole:
             size = sblock.reads[read_index].source.shape[axis]

@@ -254,8 +254,8 @@ class Scheduled:
     """
 
     module: tvm.IRModule
-    rings: Mapping[str, int] = field(default_factory=dict)
-    ahead: Mapping[str, ReadAhead] = field(default_factory=dict)
+    rings: Mapping[str, int] = field(default_factory=dict[str, int])
+    ahead: Mapping[str, ReadAhead] = field(default_factory=dict[str, ReadAhead])
     beginning: Beginning | None = None
     overlaps: bool = False
 
@@ -389,7 +389,7 @@ def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, layouts: NestLay
 
 def _added(chain: Chain, tensor: int, unit: int) -> tuple[tuple[int, int], ...]:
     """Return for each conv that adds a tensor how far behind its output that tensor is: in tensors, and in rows."""
-    extents, found = tensor_extents(chain), []
+    extents, found = tensor_extents(chain), list[tuple[int, int]]()
     for index, conv in enumerate(chain.conv):
         if conv.add and conv.add.tensor == tensor:
             found.append((index - tensor, (extents[tensor].top - extents[index + 1].top) // unit))

@@ -32,7 +32,7 @@ def best_plan(chain: Chain, question: Question) -> Found:
         InputError: `question` is no `Question`, or the kernel has no figures for its objective.
         Unsupported: no plan can serve the chain, or it has too many to look at.
     """
-    if not isinstance(question, Question):
+    if not isinstance(question, Question):  # pyright: ignore[reportUnnecessaryIsInstance]  # of who checks no types
         raise InputError("best_plan: question", repr(question), "Question(vtcm_bytes), from hexconv")
     question = question.settled(chain)
     question.check(chain)
@@ -85,7 +85,7 @@ def words_fitting(grid: Grid, question: Question) -> int:
     """Count the combinations of words of which some plan fits: narrower strips have room for more of them."""
     fits = grid.footprint_bytes <= question.vtcm_bytes
     words = len(grid.space.in_strips(0).words)
-    return int(fits.reshape(words, -1).any(axis=1).sum()) if words else 0
+    return int(np.reshape(fits, (words, -1)).any(axis=1).sum()) if words else 0
 
 
 @dataclass(frozen=True)

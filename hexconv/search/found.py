@@ -173,7 +173,7 @@ def _account(grid: Grid, order: Integers, question: Question) -> tuple[Excluded,
     as_good = order[(objective <= objective.min() * (1 + slack) if slack else objective == objective[0]).astype(bool)]
     compared = (second, third, *([first] if slack else []))
     same = [value(grid, name, question)[as_good] == value(grid, name, question)[order[0]] for name in compared]
-    equal = int(np.logical_and.reduce([each.astype(bool) for each in same]).sum())
+    equal = int(np.all([each.astype(bool) for each in same], axis=0).sum())
     within = f" by more than {100 * slack:g} %" if slack else ""
     return (
         Excluded(f"footprint over {question.vtcm_bytes} bytes", grid.space.size - len(order)),
@@ -191,11 +191,11 @@ def quickest(grid: Grid, fitting: Integers, question: Question) -> tuple[Figures
     moved = grid.traffic_bytes[fitting].astype(float)
     times = value(grid, question.quickness, question)[fitting].round(DIGITS)
     packets, sizes = (column[fitting].astype(float) for column in (grid.latency_packets, grid.footprint_bytes))
-    found = []
+    found: list[int] = []
     for point in lowered(np.lexsort((sizes, packets, moved, times)), moved):
         alike = np.flatnonzero((moved == moved[point]) & (times <= times[point] * (1 + question.slack / 2)))
-        found.append(fitting[alike[np.lexsort((sizes[alike], packets[alike]))[0]]])
-    return tuple(grid.figures(int(number)) for number in found)
+        found.append(int(fitting[alike[np.lexsort((sizes[alike], packets[alike]))[0]]]))
+    return tuple(map(grid.figures, found))
 
 
 def lowered(order: Integers, values: Integers) -> Integers:

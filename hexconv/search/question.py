@@ -78,7 +78,7 @@ def first_ranked(grid: Grid, numbers: Integers, question: "Question") -> int:
 def _as_quick_first(grid: Grid, order: Integers, question: "Question") -> Integers:
     """Put plans that are about as quick as the quickest first: by their bytes, then by packets and footprint."""
     times = value(grid, question.quickness, question)[order]
-    as_quick = np.searchsorted(times, times[:1].sum() * (1 + question.slack), side="right")
+    as_quick = int(np.searchsorted(times, float(times[:1].sum()) * (1 + question.slack), side="right"))
     quick = order[:as_quick]
     fewest = np.lexsort((grid.footprint_bytes[quick], grid.latency_packets[quick], grid.traffic_bytes[quick]))
     return np.concatenate([quick[fewest], order[as_quick:]])
@@ -205,4 +205,5 @@ def placed(plan: Plan, footprint_bytes: int) -> Plan:
     roomy = [arch for arch, capacity in capacities.items() if footprint_bytes <= capacity]
     if not roomy:
         return replace(plan, storage="global")
-    return Plan(**{**asdict(plan), "storage": storage, "arch": roomy[0], "vtcm_bytes": None})
+    known: dict[str, Any] = {**asdict(plan), "storage": storage, "arch": roomy[0], "vtcm_bytes": None}
+    return Plan(**known)

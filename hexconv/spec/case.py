@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import tomli_w
@@ -81,7 +81,7 @@ def _value(value: object) -> str:
     if isinstance(value, Padding):
         return _value([value.top, value.left, value.bottom, value.right])
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
+        return "[" + ", ".join(map(_value, cast(Sequence[object], value))) + "]"
     if is_dataclass(value):
         inside = ((field.name, getattr(value, field.name)) for field in fields(value))
         stated = [f"{name.rstrip('_')} = {_value(item)}" for name, item in inside if item not in (None, EXACT)]
@@ -166,9 +166,9 @@ def parse_table(text: str, where: str) -> dict[str, Any]:
 
 def _is_deeper(table: dict[str, Any], levels: int) -> bool:
     """Whether tables and lists nest deeper; without recursion, since dotted keys nest as deep as a file is long."""
-    level: list[Any] = [table]
+    level: list[dict[str, Any] | list[Any]] = [table]
     for _ in range(levels):
-        inside = (value.values() if isinstance(value, dict) else value for value in level)
+        inside = (list(table.values()) if isinstance(table, dict) else table for table in level)
         level = [value for values in inside for value in values if isinstance(value, (dict, list))]
         if not level:
             return False
@@ -403,7 +403,7 @@ def with_limits(
     """
     if not chain.is_integer:
         return chain
-    convs = []
+    convs: list[Conv2d] = []
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
         _check(chain, index, filter, bias, conv.bias_limit)
         limit = None if bias is None else largest_bias(bias)

@@ -1,10 +1,10 @@
 """A chain of convs, each feeding only the next: the convs, their shapes and dtypes, and the layouts of its two ends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -38,8 +38,8 @@ def _padding(value: object, info: ValidationInfo) -> object:
     """Read padding: one number for all sides, or [top, left, bottom, right]."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value] * 4
-    if isinstance(value, (list, tuple)) and len(value) == 4:
-        sides = dict(zip(("top", "left", "bottom", "right"), value, strict=True))
+    if isinstance(value, (list, tuple)) and len(of_sides := cast(Sequence[Any], value)) == 4:
+        sides = dict(zip(("top", "left", "bottom", "right"), of_sides, strict=True))
         # Sides from a file are still unchecked: each is checked here under its own path. Padding has checked those from
         # Python.
         return sides if info.mode == "json" else Padding(**sides)

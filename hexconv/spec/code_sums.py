@@ -26,7 +26,7 @@ LAST_SHIFT = 7
 LEAST_SHIFT = 14
 SUM_BITS, SUM_REACH, MENDED = 21, 2, 4
 """Bits of a multiplier of a sum; how far beside the nearest ones it is looked for; pairs that may be mended."""
-SOFTEST = np.float32(2**20)
+SOFTEST = 2.0**20
 """A quotient beyond this is clipped to it before it is rounded; no code is as large."""
 
 Ends = tuple[int, int]
@@ -57,6 +57,11 @@ class Interval:
         )
 
 
+def clipped(values: Array, ends: tuple[float, float]) -> Array:
+    """Hold values within two ends, as `np.clip` does, whose type is not known in full."""
+    return np.minimum(np.maximum(values, ends[0]), ends[1])
+
+
 @dataclass(frozen=True)
 class CodeSum:
     """The integer form of a sum of codes that count from 0 on: `clamp((a * one + b * other + constant) >> shift)`.
@@ -80,7 +85,7 @@ class CodeSum:
     def of_codes(self, one: Array, other: Array) -> Array:
         """Compute the sums of codes that count from 0 on, int64."""
         total = (one.astype(np.int64) * self.one + other.astype(np.int64) * self.other + self.constant) >> self.shift
-        made = np.clip(total, *self.ends)
+        made = clipped(total, self.ends)
         for first, second, result in self.mended:
             made = np.where((one == first) & (other == second), result, made)
         return made
@@ -116,9 +121,9 @@ def sum_form(codes: Array, slopes: tuple[float, float], ends: Ends) -> CodeSum |
         products = axis[:, None] * one + axis * other
         interval = Interval.of(codes, products, shift, ends)
         for constant in map(int, (interval.middle, interval.low, interval.high)):
-            wrong = np.argwhere(np.clip((products + constant) >> shift, *ends) != codes)
+            wrong = np.argwhere(clipped((products + constant) >> shift, ends) != codes)
             if len(wrong) < fewest:
-                pairs = np.column_stack([wrong, codes[tuple(wrong.T)]]).tolist()
+                pairs = np.column_stack([wrong, codes[wrong[:, 0], wrong[:, 1]]]).tolist()
                 best, fewest = CodeSum(one, other, constant, shift, ends, tuple(map(tuple, pairs))), len(wrong)
             if interval.low <= interval.high:
                 return best
@@ -141,14 +146,13 @@ class Summed:
 
     def defined(self, one: Array, other: Array) -> Array:
         """Compute sums of codes from 0 on by their definition, as ONNX's QLinearAdd in float32."""
-        *scales, of_result = map(np.float32, self.scales)
-        *zeros, zero = self.zero_points
+        codes, scales = (one, other), np.array(self.scales, np.float32)
         first, second = (
-            (codes.astype(np.int64) - z).astype(np.float32) * scale
-            for codes, z, scale in zip((one, other), zeros, scales, strict=True)
+            (codes[place].astype(np.int64) - self.zero_points[place]).astype(np.float32) * scales[place]
+            for place in range(2)
         )
-        quotients = np.clip((first + second) / of_result, -SOFTEST, SOFTEST)
-        return np.clip(np.rint(quotients).astype(np.int64) + zero, *self.ends)
+        quotients = clipped((first + second) / scales[2], (-SOFTEST, SOFTEST))
+        return clipped(np.rint(quotients).astype(np.int64) + self.zero_points[2], self.ends)
 
 
 @lru_cache(1024)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.spec.chain import Conv2d
+from hexconv.spec.code_sums import clipped
 
 Array = NDArray[Any]
 
@@ -33,7 +34,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _hardsigmoid(x: Array, slope: float, offset: float) -> Array:
-    return np.clip(slope * x + offset, 0, 1)
+    return clipped(slope * x + offset, (0, 1))
 
 
 def _erf(x: Array) -> Array:
@@ -41,18 +42,18 @@ def _erf(x: Array) -> Array:
 
 
 CURVE_OF: Mapping[str, Callable[[Array, Conv2d, Array | None], Array]] = {
-    "none": lambda x, *_: x,
-    "relu": lambda x, *_: np.maximum(x, 0),
-    "relu6": lambda x, *_: np.clip(x, 0, 6),
+    "none": lambda x, _conv, _slopes: x,
+    "relu": lambda x, _conv, _slopes: np.maximum(x, 0),
+    "relu6": lambda x, _conv, _slopes: clipped(x, (0, 6)),
     "leaky_relu": lambda x, conv, _: _line_below_zero(x, conv.slope),
     "prelu": lambda x, _, slopes: _line_below_zero(x, np.asarray(slopes, np.float64)),
     "elu": lambda x, conv, _: np.where(x < 0, conv.slope * np.expm1(np.minimum(x, 0)), x),
-    "sigmoid": lambda x, *_: _sigmoid(x),
+    "sigmoid": lambda x, _conv, _slopes: _sigmoid(x),
     "hardsigmoid": lambda x, conv, _: _hardsigmoid(x, conv.slope, conv.offset),
-    "tanh": lambda x, *_: np.tanh(x),
-    "silu": lambda x, *_: x * _sigmoid(x),
-    "hardswish": lambda x, *_: x * _hardsigmoid(x, 1 / 6, 0.5),
-    "gelu": lambda x, *_: x * (1 + _erf(x / sqrt(2))) / 2,
-    "gelu_tanh": lambda x, *_: x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2,
+    "tanh": lambda x, _conv, _slopes: np.tanh(x),
+    "silu": lambda x, _conv, _slopes: x * _sigmoid(x),
+    "hardswish": lambda x, _conv, _slopes: x * _hardsigmoid(x, 1 / 6, 0.5),
+    "gelu": lambda x, _conv, _slopes: x * (1 + _erf(x / sqrt(2))) / 2,
+    "gelu_tanh": lambda x, _conv, _slopes: x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2,
 }
 """By name, the function from a conv's sums to its results, as the fields of a conv define it."""

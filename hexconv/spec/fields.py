@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -25,7 +25,7 @@ def _pair(value: object) -> object:
     """Widen one number to both axes; a list [h, w] stays as it is."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (value, value)
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(cast(list[object], value)) if isinstance(value, list) else value
 
 
 Pair = Annotated[tuple[Size, Size], BeforeValidator(_pair)]

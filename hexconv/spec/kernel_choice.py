@@ -81,7 +81,7 @@ def without_effect(plan: Plan, kernel: Kernel) -> tuple[str, ...]:
     >>> without_effect(Plan(kernel="hvx", k_split=2, rows=2, threads=4), "plain")
     ('rows', 'threads')
     """
-    machine = {"threads"} if plan.kernel != kernel else set()  # of the machine that the wished kernel runs on
+    machine = ("threads",) if plan.kernel != kernel else ()  # of the machine that the wished kernel runs on
     return tuple(knob for knob in plan.stated if knob in machine or not acts(knob, kernel))
 
 

@@ -36,7 +36,7 @@ class KernelRules:
     knobs: tuple[str, ...]
     refusals: Callable[[Chain], tuple[str, ...]]
     unstated: Callable[[Chain], Knobs]
-    unobeyed: Mapping[str, str] = field(default_factory=dict)
+    unobeyed: Mapping[str, str] = field(default_factory=dict[str, str])
     most_plans: int = 1 << 17
     is_offered: bool = True
     caveat: str = ""

@@ -48,7 +48,7 @@ class Knob:
     """
 
     turned: tuple[Value, ...]
-    beside: Mapping[str, Value] = field(default_factory=dict)
+    beside: Mapping[str, Value] = field(default_factory=dict[str, Value])
     has_loops: bool = True
     searched: tuple[str, ...] = ()
     drawn: tuple[Value, ...] = ()

@@ -7,17 +7,17 @@ import tvm_ffi
 from tvm import s_tir, tirx
 
 
-def all_of(node: Any, *kinds: type) -> list:
+def all_of(node: Any, *kinds: type[Any]) -> list[Any]:
     """Find the parts of a statement or an expression that are of some kinds, in program order.
 
     A part comes after those inside of it.
     """
-    found: list = []
+    found: list[Any] = []
     tvm_ffi.structural_walk(node, (kinds, found.append))
     return found
 
 
-def buffers_in(body: tirx.Stmt, kind: type = tirx.AllocBuffer) -> list[tirx.Var]:
+def buffers_in(body: tirx.Stmt, kind: type[Any] = tirx.AllocBuffer) -> list[tirx.Var]:
     """Find the buffers that a statement allocates, or those that it declares as views."""
     return [node.buffer for node in all_of(body, kind)]
 

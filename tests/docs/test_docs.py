@@ -19,6 +19,7 @@ import hexconv
 from hexconv.cli.app import app, exit_code
 from hexconv.docs.mkdocs.knob_pages import PAGE, knobs_page
 from hexconv.docs.mkdocs.reference_pages import drawings, pages
+from hexconv.docs.mkdocs.release_notes import RELEASES, changes_page
 from hexconv.spec import Plan
 from tests.docs.console import FENCE, inside, matches, play, steps
 
@@ -206,6 +207,16 @@ def test_the_page_of_layouts_has_a_picture_of_every_system() -> None:
         assert f"### {system}: " in page
     assert page.count("<svg") == page.count('role="img"') == 10
     assert "ns0:" not in page
+
+
+def test_each_note_on_a_change_is_in_the_next_release() -> None:
+    notes = list((ROOT / ".changes").glob("*.md"))
+    page = changes_page()
+    assert page.startswith(f"# Changelog\n\n## {hexconv.__version__} (unreleased)")
+    for note in notes:
+        assert note.suffixes[0] in (".added", ".changed", ".fixed", ".removed"), note
+        assert " ".join(note.read_text().split()) in " ".join(page.split()), note
+    assert (ROOT / "CHANGELOG.md").read_text().count(RELEASES) == 1
 
 
 NOTEBOOKS = sorted(DOCS.rglob("*.ipynb"))

@@ -83,7 +83,7 @@ def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan | None, t
         assert choice.used == expected(chain, index, plan, target)
         assert choice.asked == (plan.kernel if plan else None)
         assert choice.why
-        assert (choice.why == "as asked") == (choice.used == choice.asked)
+        assert choice.why.startswith("as asked") == (choice.used == choice.asked)
 
 
 @given(

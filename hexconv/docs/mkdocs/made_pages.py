@@ -13,18 +13,20 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from hexconv.docs.mkdocs.reference_pages import drawings, pages
+from hexconv.docs.mkdocs.release_notes import changes_page
 from hexconv.report.plots.plot import dark_rules
 from reports.columns import columns_page
 from reports.operator_differences import operators_page
 
 ROOT = Path(__file__).parents[3]
 ASSETS = Path(__file__).with_name("assets")
-ELSEWHERE = {"reference/layouts.md": "hexconv/layout/README.md", "changes.md": "CHANGELOG.md"}
+ELSEWHERE = {"reference/layouts.md": "hexconv/layout/README.md"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add these files to those that mkdocs found."""
     texts = pages() | {"reference/columns.md": columns_page(), "reference/operators.md": operators_page()}
+    texts["changes.md"] = changes_page()
     texts |= {path: (ROOT / source).read_text(encoding="utf-8") for path, source in ELSEWHERE.items()}
     texts["reference/layouts.md"] += f"\n{drawings()}"
     texts["assets/drawings.css"] = dark_rules('[data-md-color-scheme="slate"] .drawing')
