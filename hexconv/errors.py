@@ -8,6 +8,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable
+from textwrap import TextWrapper
 
 _DOUBTFUL = re.compile(r"[^ -~]")
 LONGEST_COMPARED = 60
@@ -50,6 +51,19 @@ def one_line(text: str) -> str:
     'a b \\x1b[2J'
     """
     return visible(" ".join(text.split()))
+
+
+def flowed(line: str, width: int) -> str:
+    r"""Return a line of prose broken between words; what follows is indented, and a longer word stays whole.
+
+    >>> flowed("  conv1: 2 rolling stripes of 32 rows", 24)
+    '  conv1: 2 rolling\n    stripes of 32 rows'
+    """
+    if len(line) <= width:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    whole = TextWrapper(width, indent, f"{indent}  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(whole.wrap(line.lstrip()))
 
 
 def visible(text: str, kept: str = "") -> str:

@@ -14,6 +14,7 @@ from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
 from hexconv.spec.choices import Project
 from hexconv.whitelist import Code, apart, identifier
+from hexconv.working import each
 from hexconv.written import write_folder
 
 DEFAULT_ISA = "v68"
@@ -70,7 +71,7 @@ def build(
     contents = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
     contents[MACHINE] = machine_makefile(target, isa)
     built = []
-    for (case, tensors), name in zip(cases, names, strict=True):
+    for (case, tensors), name in each(list(zip(cases, names, strict=True)), "building", lambda one: one[0][0].name):
         chain = built_chain(case, tensors, name, target, isa)
         built.append(chain)
         contents |= chain.files

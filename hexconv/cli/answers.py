@@ -1,9 +1,10 @@
 """Give a command's answer: JSON or tables on standard output, or a file.
 
-Tables take 80 columns, or the terminal's if it has more, where whole words fit; `--wide` shows all.
+Tables take the terminal's columns, 80 where there is none, where whole words fit; `--wide` shows all.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from hexconv.errors import one_line
+from hexconv.errors import one_line, visible
 from hexconv.written import write_file
 
 LINE = 80
@@ -31,7 +32,13 @@ def print_json(rows: Any) -> None:
     many = isinstance(rows, (list, tuple))
     found = [row if isinstance(row, dict) else _values(row) for row in (rows if many else [rows])]
     told = [{"version": VERSION, **row} for row in found]
-    print(json.dumps(told if many else told[0], indent=2, default=_values))
+    print_text(json.dumps(told if many else told[0], indent=2, default=_values) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Write text that is no prose, such as JSON or a case file: a terminal gets its lines whole."""
+    write = getattr(sys.stdout, "write_as_it_is", sys.stdout.write)
+    write(visible(text, kept="\n\t"))
 
 
 def _values(row: Any) -> dict[str, Any]:
@@ -78,7 +85,7 @@ def show(table: Table, is_wide: bool = False, spare: Sequence[str] = ()) -> None
     if is_wide:
         console.print(table)
         return
-    line = max(LINE, get_terminal_size((LINE, 1)).columns)
+    line = get_terminal_size((LINE, 1)).columns
     empty = [_heading(column) for column in table.columns if not any(map(str, column.cells))]
     for heading in (*empty, *spare):
         if console.measure(table).maximum > line and heading in map(_heading, table.columns):

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from shutil import get_terminal_size
 from types import FrameType
 from typing import Any, TextIO, cast
 
@@ -29,11 +30,14 @@ from cyclopts import App, CycloptsError, Parameter
 
 from hexconv.apart.process import NEW_OBJECTS
 from hexconv.cli.commands import register
-from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, one_line, short_line, visible
+from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, flowed, one_line, short_line, visible
+
+LEAST_WIDTH = 40
+"""Of a terminal, in columns: in a narrower one prose is not broken between words."""
 
 
 class Standard:
-    """Standard output or standard error.
+    """Standard output or standard error. On a terminal, prose is broken between words; elsewhere lines are whole.
 
     Attributes:
         stream: the stream that is written to.
@@ -53,7 +57,11 @@ class Standard:
         Raises:
             NotWritten: the disk is full, or the write fails in a similar way.
         """
-        self.write_as_it_is(visible(text, kept="\n\t"))
+        text = visible(text, kept="\n\t")
+        if len(text) > LEAST_WIDTH and self.stream.isatty():
+            width = max(LEAST_WIDTH, get_terminal_size().columns)
+            text = "\n".join(flowed(line, width) for line in text.split("\n"))
+        self.write_as_it_is(text)
         return len(text)
 
     def write_as_it_is(self, text: str) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seconds, check_file, check_folder, memory_bytes, model_of, stated_shapes
-from hexconv.cli.progress import counted, starting, tenths, waiting
+from hexconv.cli.progress import counted, starting, waiting
 from hexconv.errors import InputError
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Target
 from hexconv.spec.places import Caches
@@ -114,9 +113,9 @@ def best(*chains: Path, options: Options = DEFAULTS, json: bool = False) -> int:
     batch = Batch.of(files, options.target)
     if not batch.sources:
         return batch.code(False)
-    cases = counted(batch.cases, "planning", attrgetter("name"))
     question = _question(_limit(batch, options.vtcm), options)
-    network = _raced(plan_all(cases, question, known, options.kernel), options)
+    with waiting("planning"):
+        network = _raced(plan_all(batch.cases, question, known, options.kernel), options)
     batch.say_notes()
     return _told(network, batch, options, json)
 
@@ -134,7 +133,7 @@ def _best_model(model: Path, options: Options, json: bool) -> int:
         question = replace(
             _question(limit_bytes(options.vtcm), options), plan=in_bands(options.threads, options.kernel)
         )
-    planned, batch = plan(imported, question, lambda network: _raced(network, options)), Batch([])
+        planned, batch = plan(imported, question, lambda network: _raced(network, options)), Batch([])
     for member in planned.members:
         if member.refused and member.case.name not in {each.name for each in planned.network.refused}:
             batch.tell(f"{member.case.name}: not planned: {member.refused}")
@@ -203,7 +202,8 @@ def _raced(network: PlannedNetwork, options: Options) -> PlannedNetwork:
     cases = cases_to_run(network.planned) if options.run else {}
     if not cases:
         return network
-    counts = dict(each for each in tenths(counts_of(cases, options.seconds), "running", len(cases)))
+    with waiting("running plans"):
+        counts = dict(counts_of(cases, options.seconds))
     return replace(network, planned=raced(network.planned, counts))
 
 
@@ -313,14 +313,14 @@ def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Sequenc
 def _print_chain(answer: Answer, options: Options) -> None:
     """Print one chain: verdict, the plan of each piece, what it is held against, and the case files."""
     from hexconv import report
-    from hexconv.cli.answers import show
+    from hexconv.cli.answers import print_text, show
     from hexconv.spec.kernel_choice import kernel_words
 
     print(report.verdict_line(answer))
     _lines(report.plan_lines(answer))
     print(f"{answer.name}: kernel {kernel_words(answer.kernels)}")
     if answer.race:
-        show(report.race_table(answer.race), options.wide)
+        show(report.race_table(answer.race), options.wide, ("model off by",))
         _lines(report.race_lines(answer.race))
     _lines(report.beside_lines(answer))
     if len(answer.cuts.quick) > 1:
@@ -338,7 +338,7 @@ def _print_chain(answer: Answer, options: Options) -> None:
     else:
         print(f"--account tells of all {answer.found.proof.plans} plans, the front of footprint, and the cuts")
     for winner in answer.winners:
-        print(f"# {winner.case.name}.toml", winner.case.to_toml(), sep="\n", end="")
+        print_text(f"# {winner.case.name}.toml\n{winner.case.to_toml()}")
 
 
 def _account(answer: Answer, options: Options, is_chain: bool) -> None:

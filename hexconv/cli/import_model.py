@@ -61,7 +61,7 @@ def import_(
     with waiting(f"reading {model.name}"):
         imported = import_model(model, stated_shapes("import", shape or ()), blocks)
         files = write_network(imported, output, weights)
-    kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
+        kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
     for name, choices in kernels.items():
         say_fallback(name, choices)
     for number, case in enumerate(imported.cases):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.progress import Task as BarTask
 from rich.text import Text
 
 from hexconv.cli.options import Count, Seconds, Seed, check_file, memory_bytes
-from hexconv.cli.progress import bar, starting, tenths
+from hexconv.cli.progress import bar, counts_said, log, starting
 from hexconv.errors import InputError
 
 if TYPE_CHECKING:
@@ -126,12 +127,16 @@ def _with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Ite
     from hexconv.sweep.survey import GOOD
 
     columns = (BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with bar(*columns, is_kept=True) as progress:
-        count = sum(row["status"] not in GOOD for row in there)
-        task = progress.add_task(f"{count} failures", total=total, completed=len(there))
+    count, done = sum(row["status"] not in GOOD for row in there), len(there)
+
+    def failures() -> str:
+        return f"{count} failure{'s' * (count != 1)}"
+
+    with bar(*columns, is_kept=True) as progress, log(lambda: f"{counts_said('sweeping', done, total)}, {failures()}"):
+        task = progress.add_task(failures(), total=total, completed=done)
         for row in rows:
-            count += row["status"] not in GOOD
-            progress.update(task, advance=1, description=f"{count} failures")
+            count, done = count + (row["status"] not in GOOD), done + 1
+            progress.update(task, advance=1, description=failures())
             yield row
 
 
@@ -167,14 +172,21 @@ def _random_with_progress(verdicts: Iterable[Verdict], total: int) -> Iterator[V
     """Yield the same verdicts, and count them on standard error."""
     columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with bar(*columns, is_kept=True) as progress:
-        yield from progress.track(tenths(verdicts, "checking", total), total)
+        task, done = progress.add_task("", total=total), 0
+        with log(lambda: counts_said("checking", done, total)):
+            for verdict in verdicts:
+                done += 1
+                progress.advance(task)
+                yield verdict
 
 
 def _printed(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
     """Yield the same verdicts, and print each case that does not agree as soon as it is known."""
+    from hexconv.cli.answers import print_text
     from hexconv.sweep.judging import case_file
 
     for verdict in verdicts:
         if verdict.outcome != "agrees":
-            print(f"# {verdict.outcome}", case_file(verdict), sep="\n", flush=True)
+            print_text(f"# {verdict.outcome}\n{case_file(verdict)}\n")
+            sys.stdout.flush()
         yield verdict

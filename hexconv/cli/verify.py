@@ -4,11 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.markup import escape
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hexconv.cli.options import Count, Seconds, Seed
-from hexconv.cli.progress import bar, starting
+from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError, ToolMissing
 from hexconv.spec.choices import Objective, Target
 
@@ -81,13 +79,8 @@ def verify(
     asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
     pixels = Pixels(numbers_of("--mean", mean, (0.0,)), numbers_of("--deviation", deviation, (1.0,)))
     wanted = asked.wanted("verify", image)
-    with bar(SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:
-        task = progress.add_task(escape(f"reading {model.name}"), total=None)
-
-        def done(name: str, so_far: int, of: int) -> None:
-            progress.update(task, description=escape(name), completed=so_far, total=of)
-
-        verdict = verify_network(model, Asked(wanted, seconds, workers, inputs, pixels), done)
+    with waiting(f"reading {model.name}"):
+        verdict = verify_network(model, Asked(wanted, seconds, workers, inputs, pixels))
     if json:
         print_json(verdict)
         return EXIT_CODES[verdict.answer]

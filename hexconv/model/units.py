@@ -20,6 +20,7 @@ from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.spec import Case
 from hexconv.spec.fields import first_complaint
+from hexconv.working import each
 
 MOST_BETWEEN = 32
 
@@ -35,9 +36,7 @@ class Convs:
 def convs_of(graph: Graph) -> Convs:
     """Read every conv of a graph."""
     units, not_taken = [], []
-    for node in graph.nodes:
-        if not is_conv(node):
-            continue
+    for node in each([node for node in graph.nodes if is_conv(node)], "reading", lambda node: node.name):
         try:
             unit = _past(graph, with_table(graph, _unit(graph, node)))
             units.append(limited(graph, _checked(graph, unit)))

@@ -22,6 +22,7 @@ from hexconv.network.program_steps import Program
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
+from hexconv.working import tell
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def _fill_cache(missing: Sequence[ToCompile], most: int) -> None:
     if workers < 2:
         return
     with cores(workers) as executor:
-        for _ in do_all(JOB, LIMITS, [each.task for each in missing], executor):
-            pass
+        for number, _ in enumerate(do_all(JOB, LIMITS, [each.task for each in missing], executor), start=1):
+            tell("compiling chains", number, len(missing))
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ class Compiled:
         ]
         _fill_cache([each for each in asked if not is_cached("chains", each.key)], workers or os.cpu_count() or 1)
         chains = []
-        for each, call in zip(asked, program.calls, strict=True):
+        for number, (each, call) in enumerate(zip(asked, program.calls, strict=True)):
+            tell(f"compiling {call.case.name}", number, len(asked))
             try:
                 chains.append(with_weights(code_of(each), call.case, call.weights))
             except Unsupported as refusal:

@@ -25,6 +25,7 @@ from hexconv.search.grid import Figures
 from hexconv.search.planned_chains import CUT, DEFAULT, PLAN, Answer, Contender, ContenderRun, Race
 from hexconv.search.question import SLACK
 from hexconv.spec import Case
+from hexconv.working import tell
 
 JOB = "hexconv.search.plan_runs:counted"
 MEMORY_BYTES = 8 << 30
@@ -87,7 +88,9 @@ def counts_of(cases: Mapping[str, Case], seconds: float) -> Iterator[tuple[str, 
     texts = list(cases)
     tasks = [{"toml": text, "name": cases[text].name, "seconds": seconds} for text in texts]
     with cores(min(len(tasks), os.cpu_count() or 1) or 1) as executor:
-        for place, ending in do_all(JOB, Limits(10 * seconds + 600, MEMORY_BYTES), tasks, executor):
+        runs = do_all(JOB, Limits(10 * seconds + 600, MEMORY_BYTES), tasks, executor)
+        for number, (place, ending) in enumerate(runs, start=1):
+            tell("running plans", number, len(tasks))
             yield texts[place], ending.answer if ending.how == "answered" else {"said": ending.reason or ending.how}
 
 

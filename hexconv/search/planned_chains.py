@@ -26,6 +26,7 @@ from hexconv.spec import Case, Chain, KernelChoice, Plan, nest_of
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.plan import WITHOUT_TAG
 from hexconv.spec.vectors import vectors_bytes
+from hexconv.working import each
 
 
 @dataclass(frozen=True)
@@ -508,7 +509,7 @@ def plan_all(
     """
     started = time.perf_counter()
     planned, refused = [], []
-    for case in cases:
+    for case in each(list(cases), "planning", lambda case: case.name):
         try:
             plan = _fixed(case.plan, kernel or case.plan.kernel, question.vtcm_bytes, question.plan.threads)
             planned.append(plan_chain(case, replace(question, plan=plan)))

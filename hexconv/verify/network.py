@@ -51,9 +51,9 @@ from hexconv.verify.verdict import (
     judge,
     together,
 )
+from hexconv.working import tell
 from hexconv.written import scratch
 
-Done = Callable[[str, int, int], None]
 TOP, CLASSES_AT_LEAST = 5, 10
 MOST_FLOAT_MACS = 10**8
 """Scalar code makes about one in two packets; the simulator executes some 10**7 packets a second."""
@@ -128,13 +128,12 @@ def _pair(whole: Whole, run: Running, inputs: Values) -> tuple[Array, Array]:
     return theirs[program.outputs[0].name], ran.outputs[0]
 
 
-def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> NetworkVerdict:
+def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
     """Verify a network.
 
     Args:
         path: the `.onnx` file.
         asked: how to verify it.
-        done: is called with what is done next, how many steps are done, and how many there are.
 
     Raises:
         InputError: the model or its inputs can't be used, or ONNX Runtime refuses the model.
@@ -146,28 +145,28 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
     inputs = inputs_of(whole.graph, whole.inputs, str(path), wanted.given, wanted.seed)
     many = list(_further(whole, asked))
     steps = len(imported.cases) + len(many) + 3
-    done("planning", 0, steps)
+    tell("planning", 0, steps)
     planned = simulable(plan(imported, wanted.question))
     imported = planned.imported
     tapped = [*inner_tensors(imported), *step_tensors(planned.open_program, imported.graph)]
     found = {**inputs, **whole.tapped(tapped, inputs)}
     with scratch() as folder, cores(1) as executor:
-        done("compiling", 1, steps)
+        tell("compiling", 1, steps)
         planned, compiled = compiled_as_far(path, planned, asked)
         program = planned.open_program
         write_compiled(path, compiled, found, folder, wanted)
         run = Running(folder, program, executor, asked.seconds)
-        done("running", 2, steps)
+        tell("running", 2, steps)
         ran = run(inputs, given_to(program, found), keeps=True)
         pairs = []
         for number, draw in enumerate(many):
-            done(f"running input {number + 1} of {len(many)}", 3 + number, steps)
+            tell(f"running input {number + 1} of {len(many)}", 3 + number, steps)
             pairs.append(_pair(whole, run, draw()))
     reason, ran = (ran, None) if isinstance(ran, str) else ("", ran)
     verdicts = tuple(Judge(program, inputs, found, whole).verdicts(ran, reason))
     chains = []
     for place, member in enumerate(planned.members):
-        done(f"judging {member.case.name}", 3 + len(many) + place, steps)
+        tell(f"judging {member.case.name}", 3 + len(many) + place, steps)
         convs = tuple(judged(imported.graph, whole, member, found))
         chains.append(_chain(member, convs, verdicts, reason))
     plain = whole.run(inputs)

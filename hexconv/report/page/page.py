@@ -22,6 +22,7 @@ from hexconv.report.plots.slot_plots import OWN
 from hexconv.report.tables import Rate
 from hexconv.run.profile import Profile
 from hexconv.spec import Case
+from hexconv.working import tell
 
 SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", SVG)
@@ -155,6 +156,7 @@ def _visible(value: object) -> object:
 
 
 def _draw(plot: Plot) -> Markup:
+    tell(f"drawing {plot.name}")
     return inline_svg(plot.svg(), f"{plot.title}. {plot.words}", "plot")
 
 
