@@ -56,12 +56,6 @@ def _reach(layout: Layout, axis: str) -> int:
     return prod(digit.modulus or layout.values(digit) for digit in layout.digits_of(axis=axis))
 
 
-def _places(layout: Layout, axis: str) -> list[int]:
-    """The coordinates of a packed tensor that count along an axis."""
-    names = [output.name for output in layout.outputs]
-    return [names.index(digit.output) for digit in layout.digits_of(axis=axis)]
-
-
 @dataclass(frozen=True)
 class Position:
     """One stored element of an activation: batch, stored row, stored column, channel; and which byte of it."""
