@@ -502,11 +502,26 @@ def _indices(source: Array, target: Array) -> Array:
 def _concat_form(step: Operation, _: Constants) -> bytes | None:
     if not all(map(is_codes, (*step.sources, step.result))):
         return None
-    form = header(JOINED, len(step.sources))
-    for source in step.sources:
+    axis = step.told(Along).axis
+    sizes = [prod(source.extents[axis:]) for source in step.sources]
+    turns = VECTOR_BYTES // sum(sizes) if len(sizes) <= MOST_WINDOWS else 0
+    form = header(JOINED, len(step.sources), turns if turns > 1 else 0)
+    for at, source in enumerate(step.sources):
         table = codes_by_byte(source, step.result)
         form += header(int(not np.array_equal(table, np.arange(CODES)))) + laid_table(table).tobytes()
+        form += _runs_apart(sizes, at, turns).tobytes()
     return form
+
+
+def _runs_apart(sizes: list[int], at: int, turns: int) -> Array:
+    """For `turns` runs of one of some tensors, what tells `vdelta` where their bytes go, and a mask of these."""
+    run = np.arange(sizes[at])
+    side = np.add.outer(np.arange(turns) * sizes[at], run).reshape(-1)
+    apart = np.add.outer(np.arange(turns) * sum(sizes) + sum(sizes[:at]), run).reshape(-1)
+    control, mask = routed(side, apart, DOWN), np.zeros(VECTOR_BYTES, np.uint8)
+    assert control is not None, "bytes that keep their order meet"
+    mask[apart] = 255
+    return np.concatenate([control, mask])
 
 
 OPERATORS = {

@@ -53,12 +53,13 @@ struct hexconv_viewed {
     uint8_t codes[256], apart[128], together[128], indices[HEXCONV_WINDOWS][128], masks[HEXCONV_WINDOWS][128];
 };
 
-/* For each of some tensors, whether its codes change, and how. */
+/* For each of some tensors, whether its codes change, and how. Where `turns` is more than 0, so many runs of each make a vector: `apart`
+ * tells vdelta where their bytes go, and `mask` which bytes they are. */
 struct hexconv_joined {
-    int32_t form, count, padding[30];
+    int32_t form, count, turns, padding[29];
     struct hexconv_table_of {
         int32_t looks_up, padding[31];
-        uint8_t codes[256];
+        uint8_t codes[256], apart[128], mask[128];
     } sources[];
 };
 

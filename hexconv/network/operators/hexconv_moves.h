@@ -628,92 +628,152 @@ static int view(void *user, Tensor source, const struct hexconv_view *given, Ten
     return failed || !form->looks_up || !is_whole ? failed : look_up_in_place(user, result, form->codes);
 }
 
-/* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. What changes is looked up some
- * units at a time, before it is put in its place. */
-enum { MOST_JOINED = 64, HELD = 16384 }; /* sources, as DenseNet has 25; bytes of all that are looked up */
+/* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. Runs of less than a vector come first,
+ * from left to right: what is written behind one of them, another one writes over. What changes of these is looked up some units at a
+ * time, before it is put in its place. */
+enum { MOST_JOINED = 64, HELD = 16384, MOST_TOGETHER = 4 }; /* sources, as DenseNet has 25; bytes of all that are looked up */
 
 struct joined {
     struct span spans[MOST_JOINED], result;
     const struct hexconv_joined *form;
-    size_t sizes[MOST_JOINED], whole;
+    size_t sizes[MOST_JOINED], places[MOST_JOINED], whole;
     int count;
 };
 
-/* Units of which all pieces are at most a vector long, and which read and write whole vectors within their tensors. */
-ALWAYS void join_short(size_t count, const struct span *from, const size_t *sizes, uint8_t *to, size_t units) {
-    const uint8_t *at[4];
-    size_t steps[4];
-    UNROLLED for (size_t i = 0; i < count; i++) at[i] = from[i].begin, steps[i] = sizes[i];
-    for (size_t unit = 0; unit < units; unit++)
-        UNROLLED for (size_t i = 0; i < count; i++) {
-            put(to, load(at[i]));
-            at[i] += steps[i], to += steps[i];
-        }
+/* Runs of less than a vector: where they are read, in what, their size, and their place in a unit. */
+struct runs {
+    struct span of[MOST_JOINED];
+    const uint8_t *from[MOST_JOINED];
+    size_t sizes[MOST_JOINED], places[MOST_JOINED];
+    size_t count;
+};
+
+/* Units of which whole vectors are read and written. */
+ALWAYS void join_short(size_t count, const struct runs *runs, uint8_t *to, size_t whole, size_t units) {
+    const uint8_t *at[MOST_TOGETHER];
+    size_t steps[MOST_TOGETHER], places[MOST_TOGETHER];
+    UNROLLED for (size_t i = 0; i < count; i++) at[i] = runs->from[i], steps[i] = runs->sizes[i], places[i] = runs->places[i];
+    for (size_t unit = 0; unit < units; unit++, to += whole)
+        UNROLLED for (size_t i = 0; i < count; i++) put(to + places[i], load(at[i])), at[i] += steps[i];
 }
 
-static size_t join_quickly(const struct joined *work, const struct span *from, uint8_t *to, size_t units, const uint8_t *stop) {
-    size_t most = 0, can = units;
-    for (int i = 0; i < work->count; i++) {
-        if (work->sizes[i] > most) most = work->sizes[i];
-        can = whole_pieces(from[i].begin, (ptrdiff_t)work->sizes[i], can, VECTOR, from[i].end);
-    }
-    can = whole_pieces(to, (ptrdiff_t)work->whole, can, work->whole + VECTOR, stop);
-    if (most > VECTOR) return 0;
-    switch (work->count) {
-    case 2: join_short(2, from, work->sizes, to, can); return can;
-    case 3: join_short(3, from, work->sizes, to, can); return can;
-    case 4: join_short(4, from, work->sizes, to, can); return can;
-    default: return 0;
+/* Some units that fill a vector. */
+ALWAYS void join_tiles(size_t count, const struct joined *work, const struct runs *runs, uint8_t *to, size_t tiles) {
+    const size_t turns = (size_t)work->form->turns;
+    const uint8_t *at[MOST_TOGETHER];
+    V apart[MOST_TOGETHER], masks[MOST_TOGETHER];
+    size_t steps[MOST_TOGETHER];
+    const size_t step = turns * work->whole;
+    UNROLLED for (size_t i = 0; i < count; i++)
+        at[i] = runs->from[i], apart[i] = load(work->form->sources[i].apart), masks[i] = load(work->form->sources[i].mask), steps[i] = turns * runs->sizes[i];
+    for (size_t tile = 0; tile < tiles; tile++, to += step) {
+        V made = Q6_V_vzero();
+        UNROLLED for (size_t i = 0; i < count; i++)
+            made = Q6_V_vor_VV(made, Q6_V_vand_VV(Q6_V_vdelta_VV(load(at[i]), apart[i]), masks[i])), at[i] += steps[i];
+        put(to, made);
     }
 }
 
-/* Units whose sources begin where `from` says. */
-static void join_units(const struct joined *work, const struct span *from, uint8_t *to, size_t units, const uint8_t *stop) {
-    const size_t done = join_quickly(work, from, to, units, stop);
-    to += done * work->whole;
-    for (size_t unit = done; unit < units; unit++)
-        for (int i = 0; i < work->count; to += work->sizes[i], i++)
-            put_piece(from[i], from[i].begin + unit * work->sizes[i], to, work->sizes[i], NULL, 1, stop);
+/* Two halves of a unit that is a power of two: a vector of each makes two of the result. */
+static void join_halves(const struct runs *runs, uint8_t *to, size_t pairs) {
+    const uint8_t *one = runs->from[0], *other = runs->from[1];
+    const int size = (int)runs->sizes[0];
+    for (size_t i = 0; i < pairs; i++, one += VECTOR, other += VECTOR, to += 2 * VECTOR) {
+        const W both = Q6_W_vshuff_VVR(load(other), load(one), -size);
+        put(to, Q6_V_lo_W(both)), put(to + VECTOR, Q6_V_hi_W(both));
+    }
+}
+
+/* How many steps of some units can read and write `bytes` as whole vectors. */
+static size_t whole_steps(const struct joined *work, const struct runs *runs, const uint8_t *to, size_t units, size_t step, size_t bytes, const uint8_t *stop) {
+    size_t can = units / step;
+    for (size_t i = 0; i < runs->count; i++) can = whole_pieces(runs->from[i], (ptrdiff_t)(step * runs->sizes[i]), can, VECTOR, runs->of[i].end);
+    return whole_pieces(to, (ptrdiff_t)(step * work->whole), can, bytes, stop);
+}
+
+#define OF_SOME(of, count, ...)                \
+    do {                                       \
+        switch (count) {                       \
+        case 1: of(1, __VA_ARGS__); break;     \
+        case 2: of(2, __VA_ARGS__); break;     \
+        case 3: of(3, __VA_ARGS__); break;     \
+        default: of(4, __VA_ARGS__);           \
+        }                                      \
+    } while (0)
+
+/* Runs of less than a vector; returns how many units are done. */
+static size_t join_quickly(const struct joined *work, const struct runs *runs, uint8_t *to, size_t units, const uint8_t *stop) {
+    const size_t turns = (size_t)work->form->turns, count = runs->count, size = runs->sizes[0];
+    if (count > MOST_TOGETHER) return 0;
+    if (count == 2 && work->count == 2 && runs->sizes[1] == size && (size & (size - 1)) == 0) {
+        const size_t step = VECTOR / size, pairs = whole_steps(work, runs, to, units, step, 2 * VECTOR, stop);
+        join_halves(runs, to, pairs);
+        return pairs * step;
+    }
+    if (turns > 0) {
+        const size_t tiles = whole_steps(work, runs, to, units, turns, VECTOR, stop);
+        OF_SOME(join_tiles, count, work, runs, to, tiles);
+        return tiles * turns;
+    }
+    const size_t can = whole_steps(work, runs, to, units, 1, work->whole + VECTOR, stop);
+    OF_SOME(join_short, count, runs, to, work->whole, can);
+    return can;
+}
+
+static void join_runs(const struct joined *work, const struct runs *runs, uint8_t *to, size_t units, const uint8_t *stop) {
+    if (runs->count == 0) return;
+    for (size_t unit = join_quickly(work, runs, to, units, stop); unit < units; unit++)
+        for (size_t i = 0; i < runs->count; i++)
+            put_piece(runs->of[i], runs->from[i] + unit * runs->sizes[i], to + unit * work->whole + runs->places[i], runs->sizes[i], NULL, 1, stop);
+}
+
+/* Runs of at least a vector of one tensor. */
+static void put_runs(const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units, const struct hexconv_table_of *by) {
+    const struct looked_up table = table_of(by->codes);
+    for (size_t unit = 0; unit < units; unit++, from += size, to += whole) {
+        if (by->looks_up) for (size_t i = 0; i < size; i += VECTOR) put(to + least_of(i, size - VECTOR), look(table, load(from + least_of(i, size - VECTOR))));
+        else for (size_t i = 0; i < size; i += VECTOR) put(to + least_of(i, size - VECTOR), load(from + least_of(i, size - VECTOR)));
+    }
+}
+
+static void look_up_runs(struct span of, const uint8_t *codes, size_t vectors, V *results) {
+    const struct looked_up table = table_of(codes);
+    const size_t inside = least_of(vectors, (size_t)(of.end - of.begin) / VECTOR);
+    for (size_t v = 0; v < inside; v++) results[v] = look(table, load(of.begin + v * VECTOR));
+    for (size_t v = inside; v < vectors; v++) results[v] = look(table, vector_at(of, v));
 }
 
 static void join_tensors_part(const void *given, size_t first, size_t end) {
     const struct joined *const work = given;
     const uint8_t *const stop = work->result.begin + end * work->whole;
     uint8_t held[HELD] __attribute__((aligned(128)));
-    struct span from[MOST_JOINED];
     size_t changes = 0, most = 1;
     for (int i = 0; i < work->count; i++) {
+        if (work->sizes[i] >= VECTOR) continue;
         if (work->sizes[i] > most) most = work->sizes[i];
         changes += work->form->sources[i].looks_up;
     }
-    /* What is written in a vector beside a piece has to lie in the piece's own room. */
-    const size_t room = changes > 0 ? HELD / changes / VECTOR * VECTOR : 0;
-    const int holds = room > VECTOR && most <= room - VECTOR;
-    const size_t together = holds ? (room - VECTOR) / most : end - first;
+    /* What is read in a vector behind a run has to lie in the run's own room, which is at least two vectors. */
+    const size_t room = HELD / (changes > 0 ? changes : 1) / VECTOR * VECTOR, together = (room - VECTOR) / most;
     for (size_t unit = first; unit < end; unit += together) {
         const size_t now = least_of(together, end - unit);
         uint8_t *const to = work->result.begin + unit * work->whole;
         uint8_t *free = held;
+        struct runs runs;
+        runs.count = 0;
         for (int i = 0; i < work->count; i++) {
-            const struct hexconv_table_of *const own = &work->form->sources[i];
-            from[i] = (struct span){work->spans[i].begin + unit * work->sizes[i], work->spans[i].end};
-            if (!holds || !own->looks_up) continue;
-            const struct looked_up table = table_of(own->codes);
-            const size_t vectors = vectors_of(now * work->sizes[i]);
-            V *const results = (V *)(void *)free;
-            const size_t inside = least_of(vectors, (size_t)(from[i].end - from[i].begin) / VECTOR);
-            for (size_t v = 0; v < inside; v++) results[v] = look(table, load(from[i].begin + v * VECTOR));
-            for (size_t v = inside; v < vectors; v++) results[v] = look(table, vector_at(from[i], v));
-            from[i] = (struct span){free, free + room}, free += room;
+            if (work->sizes[i] >= VECTOR) continue;
+            const size_t at = runs.count++;
+            runs.sizes[at] = work->sizes[i], runs.places[at] = work->places[i];
+            runs.of[at] = work->spans[i], runs.from[at] = work->spans[i].begin + unit * work->sizes[i];
+            if (!work->form->sources[i].looks_up) continue;
+            look_up_runs((struct span){work->spans[i].begin + unit * work->sizes[i], work->spans[i].end}, work->form->sources[i].codes, vectors_of(now * work->sizes[i]), (V *)(void *)free);
+            runs.of[at] = (struct span){free, free + room}, runs.from[at] = free, free += room;
         }
-        if (changes == 0 || holds) join_units(work, from, to, now, stop);
-        else for (size_t i = 0; i < now; i++) {
-            uint8_t *on = to + i * work->whole;
-            for (int j = 0; j < work->count; on += work->sizes[j], j++) {
-                const struct looked_up table = table_of(work->form->sources[j].codes);
-                put_piece(from[j], from[j].begin + i * work->sizes[j], on, work->sizes[j], work->form->sources[j].looks_up ? &table : NULL, 1, stop);
-            }
-        }
+        join_runs(work, &runs, to, now, stop);
+        for (int i = 0; i < work->count; i++)
+            if (work->sizes[i] >= VECTOR)
+                put_runs(work->spans[i].begin + unit * work->sizes[i], work->sizes[i], to + work->places[i], work->whole, now, &work->form->sources[i]);
     }
 }
 
@@ -725,7 +785,10 @@ static int concat(void *user, const struct hexconv_tensor *sources, int count, i
     const int before[4] = {1, result->n, result->h, result->w};
     size_t units = 1;
     for (int i = 0; i <= axis; i++) units *= (size_t)before[i];
-    for (int i = 0; i < count; i++) work.spans[i] = span_of(&sources[i]), work.sizes[i] = bytes_of(&sources[i]) / units;
+    for (int i = 0; i < count; i++) {
+        work.spans[i] = span_of(&sources[i]), work.sizes[i] = bytes_of(&sources[i]) / units;
+        work.places[i] = i > 0 ? work.places[i - 1] + work.sizes[i - 1] : 0;
+    }
     work.whole = bytes_of(result) / units;
     return in_parts(user, join_tensors_part, &work, units, FEW * VECTOR / (work.whole + 1) + 1);
 }
