@@ -65,7 +65,15 @@ from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.plan_axes import Plans, Way
 from hexconv.kernel import output_layout
-from hexconv.kernel.engine import LINE_BYTES, TABLES_WORDS, TAP_BYTES, EnginePackets, is_converted, row_packets
+from hexconv.kernel.engine import (
+    LINE_BYTES,
+    TABLES_WORDS,
+    TAP_BYTES,
+    EnginePackets,
+    engine_filter,
+    is_converted,
+    row_packets,
+)
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import (
@@ -188,7 +196,7 @@ class BlockAxes:
         chain, resident = self.chain, self.plans.flags("filters", "resident")
         found = [PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, self._stripe(0))]
         for index in self.convs:
-            number, (blocks, *block) = index + 1, packed_filter(chain, index)
+            number, (blocks, *block) = index + 1, self.packed_filter(index)
             shape: tuple[Any, ...] = (np.where(resident, blocks, self.staged(index)), *block)
             found.append(PredictedCache(filter_cache(number), "filter", number, self.filter_dtype, shape))
             if self.has_accumulator(index):
@@ -203,6 +211,12 @@ class BlockAxes:
     def filter_dtype(self) -> str:
         """The type of packed weights: the matrix engine's have a sign."""
         return "int8" if self.is_of_engine else self.chain.dtype_of_filters
+
+    def packed_filter(self, index: int) -> tuple[int, ...]:
+        """Return the shape of the packed filter of conv `index`."""
+        return (
+            engine_filter(self.chain, index).physical_shape if self.is_of_engine else packed_filter(self.chain, index)
+        )
 
     @property
     def is_of_engine(self) -> bool:
@@ -298,7 +312,7 @@ def blocks_traffic(axes: BlockAxes) -> dict[str, Integers]:
     chain, resident = axes.chain, axes.plans.flags("filters", "resident")
     traffic = {"input": axes.rows_made[0] * (_row_elements(axes, 0) * DTYPE_BYTES[chain.dtype])}
     for index in axes.convs:
-        filter_bytes = prod(packed_filter(chain, index)) * DTYPE_BYTES[chain.dtype_of_filters]
+        filter_bytes = prod(axes.packed_filter(index)) * DTYPE_BYTES[chain.dtype_of_filters]
         traffic[filter_name(index + 1)] = np.where(resident, 1, axes.stagings[index + 1]) * filter_bytes
     written = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(axes.convs[-1])]
     traffic["output"] = np.full((1, 1, 1), written, axes.kind)
@@ -341,7 +355,7 @@ def engine_packets(axes: BlockAxes) -> EnginePackets:
     total = EnginePackets()
     for index in axes.convs:
         source, target = axes.extents[index], axes.extents[index + 1]
-        own = row_packets(axes.chain.conv[index], source, target)
+        own = row_packets(axes.chain, index, source, target)
         total = total + own.times(axes.tiles_made[index + 1])
     return total
 

@@ -25,9 +25,9 @@ Nothing of this ran on hardware. The model that stands for the engine was held a
 from dataclasses import dataclass
 
 from hexconv.kernel.cost import Cost
-from hexconv.kernel.engine import engine_packing
+from hexconv.kernel.engine import engine_filter, engine_packing
 from hexconv.kernel.form import Form
-from hexconv.kernel.layouts import Packing, documented_filter
+from hexconv.kernel.layouts import Packing
 from hexconv.layout import Layout
 from hexconv.spec.vectors import Array
 
@@ -48,7 +48,7 @@ class Croutons(Form):
     def filter_layout(self) -> tuple[Layout, Packing]:
         """The documents' filter, of signed bytes, the last column of the kernel first."""
         chain = self.conv.chain
-        return documented_filter(chain, self.conv.index), engine_packing(chain, self.conv.index)
+        return engine_filter(chain, self.conv.index), engine_packing(chain, self.conv.index)
 
     def summed_weights(self, filter: Array) -> Array:
         """Sum over all but the output channels of OIHW8i32o4i."""

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hexconv.kernel.layouts import NestLayouts, Packing
+from hexconv.kernel.layouts import FILTER_TAG, Diagonal, NestLayouts, Packing
+from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents, blocks
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.phases import Phases, stride_phases
@@ -168,20 +169,21 @@ def tap_packets(conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0)) ->
     return tuple(found)
 
 
-def row_packets(conv: Conv2d, source: Extents, target: Extents) -> EnginePackets:
+def row_packets(chain: Chain, index: int, source: Extents, target: Extents) -> EnginePackets:
     """Count the packets of a row of tiles of one block of output channels, of all phases.
 
     Args:
-        conv: the conv.
+        chain: the chain.
+        index: the number of the conv, from 0.
         source: the tensor that is read.
         target: the tensor that is made.
     """
-    found = EnginePackets()
+    found, conv = EnginePackets(), chain.conv[index]
     for phase in target.images:
         spills, tiles = last_column(conv, source.phases, phase[1]) > 0, target.phase_columns
         croutons = min(source.phase_columns, tiles + 1) if spills else tiles
         halves = tiles + (croutons - 1 if spills else 0)
-        read, stores = croutons * source.channel_blocks, halves * (1 if is_converted(conv) else len(EXPONENTS))
+        read, stores = croutons * read_blocks(chain, index), halves * (1 if is_converted(conv) else len(EXPONENTS))
         loads = 1 if is_converted(conv) else stores
         packets, taps = len(tap_packets(conv, source.phases, phase)), prod(conv.kernel)
         found = found + EnginePackets(read * packets, read * taps, stores, loads, 1)
@@ -284,15 +286,41 @@ def table_word(exponent: Any, scale: Any, offset: Any = 0, shape: int = 0) -> An
     )
 
 
+def engine_diagonal(chain: Chain, index: int) -> Diagonal | None:
+    """Return the blocks that conv `index` multiplies where it has groups: 32 outputs by the blocks that they read."""
+    conv, channels = chain.conv[index], chain.shapes[index][3]
+    one_group = Diagonal(conv.groups, channels // conv.groups, conv.out_channels // conv.groups)
+    return one_group if conv.groups > 1 else None
+
+
+def read_blocks(chain: Chain, index: int) -> int:
+    """Return how many blocks of 32 inputs conv `index` multiplies for a block of 32 outputs."""
+    diagonal = engine_diagonal(chain, index)
+    return diagonal.width if diagonal else blocks(chain.shapes[index][3], CHANNEL_BLOCK)
+
+
+def engine_filter(chain: Chain, index: int) -> Layout:
+    """Return the layout of the filter of conv `index`: whole blocks of inputs, of groups those around the diagonal."""
+    outputs, inputs, *kernel = chain.filter_shapes[index]
+    diagonal = engine_diagonal(chain, index)
+    return packed(FILTER_TAG, (outputs, diagonal.channels if diagonal else inputs, *kernel))
+
+
 def engine_packing(chain: Chain, index: int) -> Packing:
     """Return how the filter of conv `index` is packed for the engine: its weights have a sign, and no zero point."""
     shift = -MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
-    return Packing("int8", shift, pads_zeros=True, taps=packed_taps(chain.conv[index], stride_phases(chain)[index]))
+    taps = packed_taps(chain.conv[index], stride_phases(chain)[index])
+    return Packing("int8", shift, pads_zeros=True, diagonal=engine_diagonal(chain, index), taps=taps)
 
 
 def in_croutons(chain: Chain, documented: NestLayouts) -> NestLayouts:
     """Return the documents' layouts with filters that are packed for the engine."""
-    return replace(documented, packings=tuple(engine_packing(chain, index) for index in range(len(chain.conv))))
+    convs = range(len(chain.conv))
+    return replace(
+        documented,
+        filters=tuple(engine_filter(chain, index) for index in convs),
+        packings=tuple(engine_packing(chain, index) for index in convs),
+    )
 
 
 def bias_tables(offsets: Array) -> Array:

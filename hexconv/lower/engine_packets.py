@@ -37,6 +37,7 @@ from hexconv.kernel.engine import (
     convert_tables,
     is_converted,
     last_column,
+    read_blocks,
     table_word,
     tables_words,
     tap_packets,
@@ -181,7 +182,7 @@ class EngineConv:
                     operands = _pointer(at.source, crouton), tap, below, _pointer(at.weights, first)
                     _call(inner, each.name, *operands, int32(each.taps * TAP_BYTES - 1))
 
-            to.loop("rc_outer", of.channel_blocks, one)
+            to.loop("rc_outer", read_blocks(self.conv.chain, self.conv.number - 1), one)
 
         def begin(to: Block) -> None:
             _call(to, "clear")

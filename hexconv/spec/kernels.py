@@ -190,7 +190,6 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         f"strides whose product is {MOST_ENGINE_PHASES} at most; from {name} on it is {max(images[index])}": (
             max(images[index]) > MOST_ENGINE_PHASES
         ),
-        f"convs of one group; {name} has {conv.groups}": conv.groups != 1,
         f"kernels that reach 8 by 8 pixels at most; that of {name} reaches {reached[0]} by {reached[1]}": (
             max(reached) > MOST_ENGINE_TAPS
         ),

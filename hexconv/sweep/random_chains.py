@@ -139,7 +139,6 @@ def for_engine(draw: Draw, chain: Chain) -> Chain:
             0,
             replace(
                 conv,
-                groups=1,
                 kernel=kernel,
                 stride=(stride[0], stride[1]),
                 dilation=(apart[0], apart[1]),

@@ -91,6 +91,22 @@ STRIDED = {
 }
 
 
+SHALLOW = replace(CONV, requantize=FAST)
+GROUPED = {
+    "separable": ((1, 10, 12, 40), (replace(DOWN, out_channels=40, groups=40), replace(DOWN, kernel=(1, 1)))),
+    "in blocks": ((1, 10, 12, 20), (replace(CONV, out_channels=72), replace(SHALLOW, groups=3, out_channels=48))),
+    "wide": ((1, 9, 9, 96), (replace(CONV, groups=2, out_channels=96),)),
+}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.deep] * (each == "wide")) for each in GROUPED])
+def test_groups_multiply_blocks_around_the_diagonal(name: str) -> None:
+    """Depthwise with a stride, groups of 24 inputs that blocks of 32 cut, and two of 48."""
+    size, convs = GROUPED[name]
+    check(Case(name, replace(CHAIN, input=size, conv=convs), replace(PLANS["rings, overlapped"], k_split=1)))
+
+
 @pytest.mark.simulator
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @pytest.mark.parametrize("name", ["stem", "behind others", "narrow", pytest.param("dilated", marks=pytest.mark.deep)])
