@@ -17,6 +17,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hexconv.apart.process import ONE_BLAS_THREAD
+
+os.environ.setdefault(*ONE_BLAS_THREAD)
+
 ON_CI = os.environ.get("CI") == "true"
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 settings.register_profile("dev", deadline=None, suppress_health_check=SLOW)

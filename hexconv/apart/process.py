@@ -37,7 +37,9 @@ JOBS_PER_PROCESS = 200
 NEW_OBJECTS = 100_000
 """How many objects are made before Python looks for circles of them; its own default makes imports a fifth longer."""
 
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")}
+ONE_BLAS_THREAD = ("OPENBLAS_NUM_THREADS", "1")
+"""Threads of OpenBLAS spin while they wait for each other: a network's products take tens of times as much CPU time."""
+ONE_THREAD = dict([ONE_BLAS_THREAD, *((f"{name}_NUM_THREADS", "1") for name in ("OMP", "MKL", "TVM"))])
 """Processes run one on each core already; more threads in each would only compete for the cores."""
 PROGRAM = """
 import json, sys

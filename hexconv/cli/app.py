@@ -28,7 +28,7 @@ from typing import Any, TextIO, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
-from hexconv.apart.process import NEW_OBJECTS
+from hexconv.apart.process import NEW_OBJECTS, ONE_BLAS_THREAD
 from hexconv.cli.commands import register
 from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, flowed, one_line, short_line, visible
 
@@ -233,6 +233,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     gc.set_threshold(NEW_OBJECTS)
+    os.environ.setdefault(*ONE_BLAS_THREAD)  # numpy isn't imported yet
     try:
         code = exit_code(given)
     except Exception as error:
