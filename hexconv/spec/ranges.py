@@ -4,21 +4,21 @@ Let a be the activations and w the filter of a conv, za and zw their zero points
 the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too, and where a conv
 states its `sum_limit`, so is the sum of both. Then
 
-| step | what it computes | plain | hvx |
+| step | its value, s being the one before | plain | hvx |
 |---|---|---|---|
-| sum | the sum of (a - za) * (w - zw) over one window | yes | yes |
-| with bias | that and the bias of the channel | yes | yes |
-| window | the sum of the activations in one window, where sums of int16 saturate | | yes |
-| raised | the sum of high bytes times 256, and the products of low bytes, where sums of int16 saturate | | yes |
-| saturated | the sum with bias, within `saturates_at` | yes | yes |
-| shifted left | that times 2**shift, where shift is positive; saturated to 32 bits after it | in 64 bits | |
-| with offset | that and a constant, mostly the output's zero point, to the left as far as shifts go back | | yes |
-| lifted | that times 2**(shift + fraction_bits), where these are stated | in the product | where that is more than 1 |
-| product | that times the multiplier, and 2**30 | in 64 bits | |
-| high half | that without its low 31 bits | in 64 bits | with a multiplier |
-| nudged | one less where it is negative, for ties away from zero | in 64 bits | with a multiplier |
-| shifted | that to the right by all but 15 bits | | with a multiplier |
-| rounded | that and half of what the last shift takes | in 64 bits | yes |
+| sum | s1 = sum over a window of (a - za) * (w - zw) | yes | yes |
+| with bias | s2 = s1 + bias | yes | yes |
+| window | W = sum over a window of a, where sums of int16 saturate | | yes |
+| raised | 256 * high + low, by the bytes of a, where sums of int16 saturate | | yes |
+| saturated | min(max(s2, -N), N), N being `saturates_at` | yes | yes |
+| shifted left | s * 2**max(shift, 0), saturated to 32 bits after it | in 64 bits | |
+| with offset | s + c, c being mostly the zero point, shifted left by the right shifts to come | | yes |
+| lifted | s * 2**(shift + fraction_bits), where these are stated | in the product | where that is more than 1 |
+| product | s * multiplier + 2**30 | in 64 bits | |
+| high half | s >> 31 | in 64 bits | with a multiplier |
+| nudged | s - 1 where s < 0, for ties away from zero | in 64 bits | with a multiplier |
+| shifted | s >> (right shift - 15) | | with a multiplier |
+| rounded | s + 2**(n - 1), n being the bits of the last shift | in 64 bits | yes |
 
 With `engine = "fast"` the sum with bias is followed by what the engine's convert adds to it (`with what is added`), and
 its own formula (`hexconv.compute.requantised`).

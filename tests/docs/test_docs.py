@@ -20,7 +20,8 @@ from hexconv.cli.app import app, exit_code
 from hexconv.docs.mkdocs.knob_pages import PAGE, knobs_page
 from hexconv.docs.mkdocs.reference_pages import drawings, pages
 from hexconv.docs.mkdocs.release_notes import RELEASES, changes_page
-from hexconv.spec import Plan
+from hexconv.report.costs import own_cost
+from hexconv.spec import Case, Plan
 from tests.docs.console import FENCE, inside, matches, play, steps
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +142,20 @@ def _anchors(page: str) -> set[str]:
     """What a site's headings are called in links."""
     headings = re.findall(r"^#+ (.*)$", page, re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_what_other_knobs_cost_is_what_the_closed_forms_say() -> None:
+    page = (DOCS / "how-to" / "read-a-plan.md").read_text()
+    (_, text), *_ = FENCE.findall(page)
+    for changed, *shown in re.findall(
+        r"^\| (.*?) \| (\S+) \| (\S+) \| (\S+) \|", page.partition("## What another")[2], re.M
+    ):
+        if changed not in ("changed", "---"):
+            knob, _, value = changed.strip("`").partition(" = ")
+            kept = re.sub(rf"^{knob} = .*\n", "", text, flags=re.M)
+            cost = own_cost(Case.parse(text if changed == "as it is" else f"{kept}{knob} = {value}\n", "block"))
+            told = (cost.footprint_bytes, cost.traffic_bytes, f"{cost.recompute:.2f}")
+            assert [cell.strip("*") for cell in shown] == [str(figure) for figure in told], changed
 
 
 def test_every_page_is_in_the_contents_of_the_site() -> None:
