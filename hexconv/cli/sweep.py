@@ -101,7 +101,10 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
     if json:
         print_json({"file": str(out), "rows": len(rows), "statuses": statuses})
     else:
-        print(f"{out}: {len(rows)} rows: " + ", ".join(f"{count} {status}" for status, count in statuses.items()))
+        print(
+            f"{out}: {len(rows)} row{'s' * (len(rows) != 1)}: "
+            + ", ".join(f"{count} {status}" for status, count in statuses.items())
+        )
     return 1 if any(status not in GOOD for status in statuses) else 0
 
 

@@ -91,7 +91,7 @@ def _sum(network: PlannedNetwork) -> str:
     if not network.planned:
         return "no chain could be planned"
     size = f"{counted(total.convs, 'conv')} in {counted(total.chains, 'chain')}"
-    work = f"{size}; {total.plans} plans searched in {total.seconds:.2f} s"
+    work = f"{size}; {counted(total.plans, 'plan')} searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
         unfit = [answer.name for answer in network.planned if answer.saved_bytes is None]
         return f"{', '.join(unfit)}: {'does' if len(unfit) == 1 else 'do'} not fit, not even conv by conv\n{work}"
@@ -99,10 +99,11 @@ def _sum(network: PlannedNetwork) -> str:
     if not total.operators_after_bytes:
         return f"the plans move {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
     of_chains = _share(total.chains_before_bytes, total.saved_bytes)
+    operators = counted(total.operators, "operator")
     return (
         f"a call moves {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n"
         f"its chains move {total.chains_after_bytes} instead of {total.chains_before_bytes}: {of_chains} saved; "
-        f"{total.operators} operators outside of them move {total.operators_after_bytes}\n{work}"
+        f"{operators} outside of them move {total.operators_after_bytes}\n{work}"
     )
 
 

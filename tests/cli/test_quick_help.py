@@ -60,6 +60,24 @@ for command in {[[name] for name in COMMANDS] + [["layout", "compare"], ["layout
     assert all(Path(name).is_file() for name in named), named
 
 
+def test_help_fits_the_terminal_and_breaks_no_word() -> None:
+    """A program for each of four widths asks for all of it; the widest shows every word whole."""
+    asked = f"""
+from hexconv.cli.app import exit_code
+for command in {[[name] for name in COMMANDS] + [["layout", "compare"], ["layout", "reorder"]]!r}:
+    assert exit_code([*command, "--help"]) == 0
+"""
+    shown: dict[int, str] = {}
+    for width in (1000, 60, 80, 140):
+        told = {**os.environ, "COLUMNS": str(width)}
+        program = [sys.executable, "-c", asked]
+        shown[width] = subprocess.run(program, capture_output=True, text=True, check=True, env=told).stdout
+    words = {width: set(re.sub("[│╭╮╰╯─]", " ", text).split()) for width, text in shown.items()}
+    for width in (60, 80, 140):
+        assert max(map(len, shown[width].splitlines())) <= width
+        assert words[width] <= words[1000]
+
+
 EXTRAS = ("altair", "vl_convert", "onnxruntime", "PIL", "distributed", "scipy", "hypothesis", "elftools")
 
 

@@ -216,6 +216,40 @@ def test_readme_answers_what_a_newcomer_asks(question: str) -> None:
     assert " ".join(QUESTIONS[question].split()) in " ".join((ROOT / "README.md").read_text().split())
 
 
+TUTORIAL = "hexconv/docs/start/network.md"
+ON_THE_WAY = {
+    "Which systems and Pythons does it run on?": ("README.md", "Linux, Python 3.10 to 3.13"),
+    "What do runs on Hexagon need, without a device?": ("README.md", "apt-get install qemu-user"),
+    "I have no model at hand: what do I start with?": ("README.md", "The package brings a small quantised network"),
+    "Which models of mine does it take?": ("README.md", "any ONNX model of fixed sizes does"),
+    "My model leaves sizes open: what now?": (TUTORIAL, "--shape image=1,3,224,224"),
+    "Why does a conv of mine stand in no chain?": (
+        "hexconv/docs/start/network.md",
+        "each conv that is in no chain, and why",
+    ),
+    "Against what is the run held, and may it differ?": (
+        "hexconv/docs/start/network.md",
+        "Each step of the run has to equal",
+    ),
+    "How much VTCM does each chain take?": (
+        "hexconv/docs/start/network.md",
+        "`hexconv best net --vtcm 1MiB --wide` has a column",
+    ),
+    "What does a failed check exit with?": ("README.md", "1 (checked, does not hold)"),
+    "Does what verify ran go to the device?": ("README.md", "runs the very C and objects that `build` writes"),
+    "Are packets a time?": ("README.md", "says why neither is a time"),
+    "How do I get from here to a device?": ("README.md", "[to a device](hexconv/docs/how-to/device.md)"),
+    "A message stopped me: what do I do?": ("README.md", "[messages and what to do](hexconv/docs/how-to/messages.md)"),
+}
+"""What was asked on the way of `tests.docs.wheel_trial`, from the wheel to a network that is verified: page, answer."""
+
+
+@pytest.mark.parametrize("question", ON_THE_WAY)
+def test_a_page_answers_what_is_asked_on_the_way(question: str) -> None:
+    page, answer = ON_THE_WAY[question]
+    assert " ".join(answer.split()) in " ".join((ROOT / page).read_text().split())
+
+
 def test_the_page_of_layouts_has_a_picture_of_every_system() -> None:
     page = drawings()
     for system in ("packed", "onednn", "mace", "okk"):
