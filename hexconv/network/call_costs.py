@@ -17,6 +17,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.network.compiled import arena_of, lives_of
+from hexconv.network.pairs_and_pools import ADD
 from hexconv.network.program_steps import OTHER, Filters, Operand, Operation, Program, View, Window
 from hexconv.search.adds_apart import moved_by_add
 from hexconv.search.question import Question
@@ -161,7 +162,7 @@ def price_of_add(chain: Chain, index: int, question: Question) -> dict[str, floa
     """Return what the Add of conv `index` costs as an operator, by the figures that a search compares."""
     on_hexagon = question.target != "llvm"
     operand = Operand("", chain.shapes[index + 1], chain.dtype, integers="form")
-    step = Operation("add", "", (operand, operand), operand)
+    step = Operation(ADD, "", (operand, operand), operand)
     packets, moved = packets_of(step, on_hexagon), moved_by_add(chain, index)
     threads = question.plan.threads if on_hexagon else 1
     return {

@@ -58,6 +58,8 @@ from hexconv.network.program_steps import (
 from hexconv.run.tensors import Array
 from hexconv.spec.code_sums import CODES, MENDED, sum_form
 
+ADD = "add"
+"""The operator that an Add is between chains."""
 PAIRS: dict[str, np.ufunc] = {"add": np.add, "multiply": np.multiply, "subtract": np.subtract, "divide": np.divide}
 
 

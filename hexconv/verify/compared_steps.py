@@ -18,6 +18,7 @@ from hexconv.model.refused import Refused
 from hexconv.network.answer import reals_of, result_of
 from hexconv.network.elements import elements_of, nhwc, seen_by
 from hexconv.network.operator_table import OPERATORS
+from hexconv.network.pairs_and_pools import ADD
 from hexconv.network.program_run import Ran
 from hexconv.network.program_steps import (
     BLOCKS,
@@ -160,7 +161,7 @@ def of_add(chain: Chain, index: int, own: str, joined: Joined, found: Values) ->
         for name, scale, zero in zip((own, joined.other, joined.result), joined.scales, zeros, strict=True)
     )
     low, high = ((end - total.zero_point) * total.scale for end in (least, most))
-    step = Operation("add", own, (one, other), replace(total, low=low, high=high))
+    step = Operation(ADD, own, (one, other), replace(total, low=low, high=high))
     stored = {operand.buffer: in_program(found[operand.buffer], operand) for operand in (one, other, total)}
     made, theirs = added(chain, index, stored[one.buffer], stored[other.buffer]), stored[total.buffer]
     return Comparison.of("Add", made, theirs, within_float32(step, theirs, stored, {}))
