@@ -2,15 +2,15 @@
 
 Brute force looks at all heights of stripes and all widths of strips, beside all words, splits and cuts: what a search
 leaves out, by the same closed forms. Each chain is asked for in 130 amounts of VTCM from 32 KiB to 4 MiB, with outputs
-in rows and in blocks, for the fewest bytes, and for the least time with three speeds of memory. It takes a quarter of
-an hour.
+in rows and in blocks, for the fewest bytes, and for the least time with three speeds of memory. A chain's rows replace
+those that the table has of it as soon as they are known.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from hexconv.search.space import Strip
 from hexconv.spec import Chain, Conv2d, Padding, Requantize, tensor_extents
 from hexconv.spec.chain import IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.strips import strip_count, why_no_strips
+from reports.kept import keep
 
 KIB = 1 << 10
 LIMITS = tuple(KIB * size for size in (*range(32, 1025, 8), 1280, 1536, 2048, 3072, 4096))
@@ -194,14 +195,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="CHAIN", help="one of the twenty chains; all where none is named")
     parser.add_argument("--csv", type=Path, default=Path("reports/plans.csv"), help="the table")
     asked = parser.parse_args(arguments)
-    rows = []
-    for name in asked.names or CHAINS:
-        for layout in LAYOUTS:
-            rows += held(name, replace(CHAINS[name], output_layout=layout))
-            print(*(f"{row}\n" for row in rows[-len(ASKED) :]), end="", flush=True)
-    pd.DataFrame([asdict(row) for row in rows]).to_csv(asked.csv, index=False)
-    points, worse = sum(row.limits - row.without_plan for row in rows), sum(row.worse for row in rows)
-    missing = sum(row.unanswered + row.without_plan - row.outside for row in rows)
+    for name, layout in product(asked.names or CHAINS, LAYOUTS):
+        rows = [*held(name, replace(CHAINS[name], output_layout=layout))]
+        print(*(f"{row}\n" for row in rows), end="", flush=True)
+        keep(asked.csv, rows, ("chain", "output"))
+    table = pd.read_csv(asked.csv)
+    points, worse = (table["limits"] - table["without_plan"]).sum(), table["worse"].sum()
+    missing = (table["unanswered"] + table["without_plan"] - table["outside"]).sum()
     print(f"{points} answers, {worse} worse than brute force's by more than 1 %, {missing} missing")
     return int(worse > 0 or missing > 0)
 

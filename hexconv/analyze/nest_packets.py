@@ -99,6 +99,7 @@ times prices. These are the parts of a run:
     padded_start  the same, where padding lies between rows
     block_start   the same, of an input in blocks of columns
     group         groups of such copies, each of which is waited for
+    ring_row      rows that are asked for one by one, since a ring holds them
     asked, handed steps in which the engine is asked for the input, or for a tile of channels of the output
     asked_side    sides with padding, in each step, or row, that the engine is asked for
 
@@ -136,13 +137,14 @@ def on_kept(planned: PlannedRows, tensor: int) -> Parts:
     return parts
 
 
-def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
+def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: bool) -> Cost:
     """Count the parts that copying the input into its cache takes.
 
     Args:
         planned: the nest.
         is_double: whether copies overlap compute.
-        reads_ahead: whether a ring holds rows of the input that are read ahead.
+        in_ring: whether a ring holds the rows, so that one may lie in front of the one before it.
+        reads_ahead: whether a ring holds rows that are read ahead.
     """
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
@@ -158,10 +160,19 @@ def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
         planned.strips is not None,
     )
     if not is_double:
-        row.add(_row_of_input(planned, end - first))
+        step = Parts(read=1, side=sides, strip_read=in_strips)
+        if not in_ring and _lies_together(planned):
+            row_bytes = (end - first) * cached
+            row["vector"] += row_bytes / VECTOR_BYTES
+            step.add({"line": 1, "rolled": VECTOR_BYTES / 2 / gcd(row_bytes, PAIR_BYTES)})
+        else:
+            row.add(_row_of_input(planned, end - first))
         row["strip_row"] = planes * in_strips
-        return Cost(row, blank, Parts(read=1, side=sides, strip_read=in_strips))
+        return Cost(row, blank, step)
     by_row, by_step = _starts(planned)
+    if in_ring and not reads_ahead and by_step:
+        by_row, by_step = Parts(row_start=1), Parts()
+    row["ring_row"] = blank["ring_row"] = int(in_ring)
     row["strip_started"] = planes * in_strips
     if not reads_ahead:
         row.add(by_row)
@@ -170,6 +181,15 @@ def on_input(planned: PlannedRows, is_double: bool, reads_ahead: bool) -> Cost:
     row.add({**by_row, **by_step, "group": 1, "asked_side": sides, "strip_asked": in_strips})
     blank["group"] = 1
     return Cost(row, blank)
+
+
+def _lies_together(planned: PlannedRows) -> bool:
+    """Whether rows of the input lie one behind the other in memory and in its cache: one run copies all of a step."""
+    chain, tensor = planned.chain, planned.extents[0]
+    (planes, together), (first, end) = _planes(planned), tensor.valid_columns
+    is_dense = chain.input_layout == PIXELS and planes == 1 and together == chain.input[3] and planned.strips is None
+    row_bytes = (end - first) * together * planned.source_bytes
+    return is_dense and planned.convs[0].plane.row_bytes == row_bytes
 
 
 def _filled(size: int) -> Parts:

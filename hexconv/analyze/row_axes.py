@@ -168,9 +168,10 @@ class Tiles:
         return self._known["output", priced]
 
     def input_prices(self, priced: Priced) -> list[list[Any]]:
-        """Price rows and steps of the input, as in `prices`: without overlap, with it, and read ahead into a ring."""
+        """Price rows and steps of the input, as in `prices`: without overlap, with it, each in rings too, and read ahead."""
         if ("input", priced) not in self._known:
-            ways = ((False, False), (True, False), (True, True))
+            ways = [(is_double, in_ring, False) for is_double in (False, True) for in_ring in (False, True)]
+            ways.append((True, True, True))
             costs = (on_input(self.planned, *way) for way in ways)
             self._known["input", priced] = [[priced(parts) for parts in cost.parts] for cost in costs]
         return self._known["input", priced]

@@ -351,14 +351,15 @@ def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:
 
 def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
     """Price rows and steps of the input: [words, H, K, prices]."""
-    ahead = axes.rows(lambda counts: counts.ahead) > 0
+    ahead, rings = (axes.rows(of)[:, :, None, None] for of in (lambda each: each.ahead > 0, lambda each: each.streams))
     # Few layouts of the input serve all values of k_split.
     lying = {tiles.planned.layouts.activations[0]: tiles for tiles in axes.tiles}
     known = {layout: tiles.input_prices(priced) for layout, tiles in lying.items()}
     prices = axes.of_tiles(lambda tiles: known[tiles.planned.layouts.activations[0]])
-    single, double, reading_ahead = (prices[..., way, :] for way in range(3))
+    (single, single_ring, double, double_ring, reading_ahead) = (prices[..., way, :] for way in range(5))
     is_double = axes.plans.flags("buffering", "double")[..., None]
-    return np.where(is_double, np.where(ahead[:, :, None, None], reading_ahead, double), single)
+    alone, overlapping = np.where(rings, single_ring, single), np.where(rings, double_ring, double)
+    return np.where(is_double, np.where(ahead, reading_ahead, overlapping), alone)
 
 
 def rows_packets(axes: NestAxes, priced: Priced) -> Integers:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from tvm import tirx
 
@@ -149,10 +150,12 @@ def counted(channels: Channels, index: tirx.Expr) -> tirx.Expr:
     """Return the index of a loop around tiles, in a form that keeps LLVM from running out of registers.
 
     LLVM carries an address of its own for each pixel of a tile from trip to trip. Tiles of one block of channels have
-    more such addresses than there are registers. For these tiles LLVM isn't told that the index counts up.
+    more such addresses than there are registers, but those of one tap whose pixels lie side by side. For these tiles
+    LLVM isn't told that the index counts up.
     """
-    taps = channels.conv.spec.kernel[0] * channels.conv.spec.kernel[1]
-    return instructions.concealed(index) if channels.blocks == 1 and taps > 1 else index
+    spec = channels.conv.spec
+    is_side_by_side = prod((*spec.kernel, *spec.stride)) == 1
+    return index if channels.blocks > 1 or is_side_by_side else instructions.concealed(index)
 
 
 def emit_one_by_one(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr, emit: EmitRow) -> None:

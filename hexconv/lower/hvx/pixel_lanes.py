@@ -16,6 +16,7 @@ from math import ceil
 from tvm import tirx
 
 from hexconv.kernel.pixels import BLOCK_WORDS, PixelForm, PixelTile
+from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.tiles import LANES, VECTOR_BYTES, WORD_BYTES, WORD_CHANNELS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.channel_rows import Channels, emit_one_by_one, filter_byte, row_of_source, target_of
@@ -254,7 +255,9 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
         step = tap * (layout.groups * len(layout.reads))
         at.loop("group", trips(layout.groups, 1), lambda inner, group: add_group(inner, base, step, group))
 
-    block.loop("row", conv.spec.kernel[0], add_row)
+    # LLVM would unroll the rows of taps, and begin all passes whose sums aren't scaled at once: they spill.
+    rows = conv.spec.kernel[0]
+    block.loop("row", rows if _is_scaled(conv) else instructions.concealed(int32(rows)), add_row)
 
 
 def _row_of_planes(block: Block, row: _Row, tap: tirx.Expr) -> Number:
@@ -263,6 +266,12 @@ def _row_of_planes(block: Block, row: _Row, tap: tirx.Expr) -> Number:
     if row.planes.layout.is_direct:
         return row_of_source(block, row.channels, row.y, tap * conv.spec.dilation[0])
     return row.planes.row(row.y * conv.spec.stride[0] + tap * conv.spec.dilation[0])
+
+
+def _is_scaled(conv: RowConv) -> bool:
+    """Whether narrowing has values of its own for each channel."""
+    how = conv.narrowing
+    return isinstance(how, FixedPoint) or bool(how and how.halves)
 
 
 def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:
@@ -281,7 +290,7 @@ def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:
         for register, value in zip(registers, ready, strict=True):
             put(at, register, value)
 
-    if isinstance(how, FixedPoint) or how.halves:
+    if _is_scaled(row.channels.conv):
         for channel, registers in zip(some.channels, sums, strict=True):
             once = instructions.concealed(int32(1))
             block.loop("once", once, lambda at, _, c=channel, r=registers: one(at, c, r))
