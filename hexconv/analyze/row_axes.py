@@ -168,7 +168,7 @@ class Tiles:
         return self._known["output", priced]
 
     def input_prices(self, priced: Priced) -> list[list[Any]]:
-        """Price rows and steps of the input, as in `prices`: without overlap, with it, each in rings too, and read ahead."""
+        """Price rows and steps of the input, as in `prices`: without overlap and with it, in rings too; read ahead."""
         if ("input", priced) not in self._known:
             ways = [(is_double, in_ring, False) for is_double in (False, True) for in_ring in (False, True)]
             ways.append((True, True, True))
