@@ -22,7 +22,24 @@ NARROW = Conv2d(out_channels=8, kernel=(3, 3), requantize=Requantize(multiplier=
 FEW_CHANNELS = Case("few", Chain(input=(1, 16, 16, 3), dtype="uint8", conv=(NARROW, NARROW)), Plan(kernel="hvx"))
 SMALL = [case for case in islice(nest_cases(seed=2), 24) if needed_macs(case.chain) < 10_000_000]
 DRAWN = random.Random(0).sample(SMALL, 3)
-CASES = {"few-channels": FEW_CHANNELS} | {f"drawn-{number}": case for number, case in enumerate(DRAWN)}
+STRIDED = Conv2d(out_channels=32, stride=(2, 2), requantize=NARROW.requantize)
+UNSCALED = Conv2d(out_channels=64, kernel=(3, 3), dilation=(1, 2), requantize=NARROW.requantize)
+SPILLED = {
+    "stride-in-a-ring": Case(
+        "ring",
+        Chain(input=(1, 24, 22, 32), dtype="uint8", conv=(STRIDED,)),
+        Plan(kernel="hvx", halo="roll", buffering="double"),
+    ),
+    "unscaled-sums": Case(
+        "unscaled",
+        Chain(
+            input=(1, 12, 44, 3), dtype="uint8", conv=(UNSCALED, Conv2d(out_channels=16, requantize=NARROW.requantize))
+        ),
+        Plan(kernel="hvx", k_split=2, h_split=2, order="h_outer"),
+    ),
+}
+"""Cases for which LLVM once kept more than there are registers, and took up to twice the packets."""
+CASES = {"few-channels": FEW_CHANNELS} | SPILLED | {f"drawn-{number}": case for number, case in enumerate(DRAWN)}
 
 
 @pytest.mark.simulator
