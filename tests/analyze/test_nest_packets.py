@@ -87,7 +87,7 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
     single, double = (nest_parts(rows_of_plan(chain, replace(plan, buffering=how))) for how in ("single", "double"))
-    engine = ("start", "row_start", "padded_start", "block_start", "group", "asked", "asked_side", "handed")
+    engine = ("start", "row_start", "padded_start", "block_start", "ring_row", "group", "asked", "asked_side", "handed")
     in_pixels = ("pixel_line", "pixel_loop")
     by_kernel = ("line", "open", "vector", "unit", "rolled", "filter", "output", "output_line", *in_pixels)
     moved = ("read", "write", "side", *by_kernel)
