@@ -57,7 +57,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
         return evaluate(chain, replace(grid.space, strips=(strip,)), question.rates)
 
     def is_over(strip: Strip, least: int) -> bool:
-        if stale[strip.column_halo] < MOST_STALE or known.may_move_less(least):
+        if stale[strip.column_halo] < MOST_STALE or known.may_move_less(least) or strip in narrowest.values():
             return False
         return words_fitting(in_strips(narrowest[strip.column_halo]), question) == fitting[strip.column_halo]
 
@@ -78,7 +78,8 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
 
 MOST_STALE = 4
 """After so many kinds of strips in a row that fit and are no better, narrower ones of that kind are passed over, but
-for those that may move fewer bytes where these are asked for, and where the narrowest ones fit with further words."""
+for those that may move fewer bytes where these are asked for, and where the narrowest ones fit with further words. The
+narrowest ones, which have room for the highest stripes, are looked at in any case."""
 
 
 def words_fitting(grid: Grid, question: Question) -> int:
