@@ -47,7 +47,7 @@ class Followed:
     def packets(self, step: int) -> float:
         """The packets of a step."""
         way, total = WAYS.index((self.is_resident, self.is_double)), 0.0
-        kind = 2 if self.ahead and self.is_double else int(self.is_double)
+        kind = 4 if self.ahead and self.is_double else 2 * self.is_double + self.streams
         for tensor in range(self.last + 1):
             logical, blank = self.rows(tensor, step)
             index, share = tensor - 1, 1 / self.again if tensor == self.last else 1.0
