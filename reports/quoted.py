@@ -66,7 +66,8 @@ def quoted() -> dict[Path, list[str]]:
     wide = [_of_limit(words, int16[case], limit) for words, (case, limit) in INT16.items()]
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
     whole = [_whole(words, name) for words, name in WHOLE.items()]
-    wild = [_wild(row) for row in _read("wild.csv")]
+    wild = [_wild(list(rows)) for _, rows in groupby(_read("wild.csv"), key=lambda row: row["network"])]
+    programs = [_program(row) for row in _read("programs.csv") if row["target"] == "hexagon"]
     words, case = BESIDE_HALIDE_IN_THE_README
     board = [_compared(words, hvx[case]), _beside_qnn(), _beside_plain()]
     engine = [_of_engine(row) for row in _read("hmx.csv")]
@@ -78,6 +79,7 @@ def quoted() -> dict[Path, list[str]]:
         *scalar,
         *whole,
         *wild,
+        *programs,
     ]
     return {MEASUREMENTS: measured, COMPARISON: list(_traffic()), ENGINE: engine, README: board, HOME: board}
 
@@ -215,15 +217,28 @@ def _of_engine(row: Row) -> str:
     return _row(f"`{row['case']}`{'' if exact else ', fast'}", *did, apart, *(row[name] for name in LEFT_BY_ENGINE))
 
 
-def _wild(row: Row) -> str:
+def _wild(rows: list[Row]) -> str:
     """A network of other people: its convs, where they run, the bytes and packets of a call, and its verdicts."""
+    by_target = {row["target"]: row for row in rows}
+    row = by_target.get("hexagon", rows[0])
     convs = (row[name] for name in ("convs", "taken", "chains", "operators"))
     saved = 1 - int(row["after_bytes"]) / int(row["before_bytes"])
     moved = (row["before_bytes"], f"{row['after_bytes']} ({saved:.0%} less)", f"{float(row['outside_share']):.0%}")
-    packets = (row[name] for name in ("chains_packets", "operators_packets", "critical_packets", "differing"))
-    answers = (row["verify_llvm"], row["verify_hexagon"])
-    macs = _macs(row, "packet") if row["macs_per_packet"] else ""
-    return _row(f"`{row['network']}`", *convs, *moved, *packets, macs, *answers)
+    packets = (row[name] for name in ("chains_packets", "operators_packets", "critical_packets"))
+    answers = (by_target[target]["answer"] if target in by_target else "" for target in ("llvm", "hexagon"))
+    differ = str(sum(int(row["differing"]) + int(row["library_differing"]) for row in rows))
+    return _row(f"`{row['network']}`", *convs, *moved, *packets, differ, _macs(row, "packet"), *answers)
+
+
+def _program(row: Row) -> str:
+    """A network of the bench, on the simulator: its steps, and the packets and memory of a call."""
+    name = f"{row['network']}, {row['form']}, {row['threads']} thread{'s' if row['threads'] != '1' else ''}"
+    steps = (row[column] for column in ("chains", "operators"))
+    packets = [int(row[column]) for column in ("chains_packets", "operators_packets", "critical_packets")]
+    error = f"{int(row['predicted_packets']) / int(row['packets']) - 1:+.1%}"
+    memory = (row[column] for column in ("after_bytes", "vtcm_bytes", "arena_bytes"))
+    differ = int(row["differing"]) + int(row["library_differing"])
+    return _row(name, *steps, *map(str, packets), error, *memory, str(differ))
 
 
 if __name__ == "__main__":

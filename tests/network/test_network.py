@@ -241,12 +241,14 @@ def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork
 
 
 def test_a_platform_that_a_network_can_not_use_is_refused(on_host: tuple[Path, BuiltNetwork]) -> None:
-    """Half of a pair of callbacks; VTCM or an arena that is not there, or not aligned."""
+    """Half of a pair of callbacks; VTCM or an arena that is not there, smaller, or not aligned."""
     network = hexconv.load(on_host[0])["small"]
     library, [weights, _, operators] = network._library, network._kept
     fresh, at, given = (ctypes.c_void_p * 64)(), pointer(weights), ctypes.byref(operators)
     nothing, crooked = GIVES(lambda *_: None), GIVES(lambda *_: weights.ctypes.data + 64)
+    less = GIVES(lambda _, size: weights.ctypes.data if size < on_host[1].vtcm_bytes else None)
     for place, instead, error in (
+        (VTCM, less, NO_VTCM),
         (COPY_START, None, HALF_PAIR),
         (COPY_WAIT, None, HALF_PAIR),
         (VTCM, None, NO_VTCM),

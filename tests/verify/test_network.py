@@ -10,22 +10,32 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from hexconv.analyze.usage import work_usage
+from hexconv.apart import cores
 from hexconv.build.built_chain import c_files
 from hexconv.cli.app import exit_code
+from hexconv.lower import lower_case
 from hexconv.model import Imported, import_model
-from hexconv.network import built_network
-from hexconv.network.planned_model import members_of
-from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict
-from hexconv.verify.network import inner_tensors, judged
+from hexconv.network import Wanted, built_network
+from hexconv.network.built_network import compiled_network, write_compiled
+from hexconv.network.planned_model import members_of, plan
+from hexconv.network.program_steps import Call, moved_bytes
+from hexconv.report import network_verdict_lines
+from hexconv.run.host import count
+from hexconv.verify import Asked, ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, verify_network
+from hexconv.verify.network import Running, inner_tensors, judged
 from hexconv.verify.runtime import Whole
 from hexconv.verify.verdict import Answer, Rule
+from hexconv.written import scratch
 from tests.deep import DEEP
 from tests.model.builder import Builder
+from tests.network.drawn_programs import draw_program
 from tests.verify.networks import IMAGE, Network, residual
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
 Verify = Callable[..., dict[str, Any]]
+SEED = 11
 CONVS, CLASSES = 4, 12
 """Of `residual`: in one chain, with the Add of its block."""
 
@@ -221,6 +231,67 @@ def test_real_inputs_are_compared_one_by_one(verify: Verify, tmp_path: Path) -> 
     said = verify(net.model(output), *options)
     assert (said["code"], said["error"].count("\n")) == (2, 1)
     assert "d.npy" in said["error"]
+
+
+def test_an_image_is_judged_by_its_noise_and_each_input_is_told_as_it_runs(tmp_path: Path) -> None:
+    net = Network()
+    net_output = net.real(*net.conv8(net.start(), (3, 3, 3, 3)))
+    onnx.save(net.model(net_output), tmp_path / "net.onnx")
+    (tmp_path / "inputs").mkdir()
+    for number in range(2):
+        np.save(tmp_path / "inputs" / f"{number}.npy", net.random.standard_normal(IMAGE).astype(np.float32))
+    told: list[tuple[str, int, int]] = []
+    asked = Asked(Wanted(1 << 20, "llvm"), workers=1, folder=tmp_path / "inputs", draws=1)
+    verdict = verify_network(tmp_path / "net.onnx", asked, lambda *said: told.append(said))
+    assert verdict.many
+    assert (verdict.many.inputs, verdict.many.top1_alike, verdict.many.ranked_alike) == (3, None, None)
+    assert verdict.many.largest_steps <= 1
+    assert verdict.many.psnr_db is None or verdict.many.psnr_db > 40
+    [line] = [line for line in network_verdict_lines(verdict) if "3 inputs" in line]
+    assert ("PSNR" in line) == (verdict.many.psnr_db is not None)
+    doing, so_far, of = zip(*told, strict=True)
+    assert [said for said in doing if "input" in said] == [f"running input {number} of 3" for number in (1, 2, 3)]
+    assert list(so_far) == sorted(so_far)
+    assert so_far[-1] < of[-1]
+    assert set(of) == {of[0]}
+
+
+@DEEP
+def test_the_bytes_that_best_tells_are_those_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of chains, those that their lowered loops move; of operators, the tensors that the run has, and constants."""
+    held = 0
+    for index in range(8):
+        drawn = draw_program(SEED, index)
+        path = tmp_path / f"{index}.onnx"
+        onnx.save(drawn.model, path)
+        assert exit_code(["best", str(path), "--vtcm", "1MiB", "--target", "llvm", "--json"]) == 0
+        total = json.loads(capsys.readouterr().out)["total"]
+        wanted = Wanted(1 << 20, "llvm")
+        program = plan(import_model(path), wanted.question).open_program
+        if program.others:
+            continue
+        with scratch() as folder, cores(1) as executor:
+            write_compiled(path, compiled_network(path, program, wanted, 1), drawn.feed, folder, wanted)
+            ran = Running(folder, program, executor, 60.0)(drawn.feed, {}, keeps=True)
+        assert not isinstance(ran, str)
+        assert ran.written
+        stored = {port.operand.buffer: drawn.feed[port.name].nbytes for port in program.inputs}
+        chains, operators = 0, 0
+        for number, step in enumerate(program.steps, 1):
+            stored[step.result.buffer] = ran.written[number].nbytes
+            if isinstance(step, Call):
+                chains += work_usage(step.case, count(lower_case(step.case))).traffic_bytes
+            else:
+                read = [stored.get(source.buffer, 0) for source in step.sources]
+                constants = [
+                    program.constants[each.buffer].nbytes for each in step.sources if each.buffer not in stored
+                ]
+                own = sum(program.moved_bytes(step)) - sum(moved_bytes(step))
+                operators += sum((*read, *constants)) + stored[step.result.buffer] + own
+        assert (total["chains_after_bytes"], total["operators_after_bytes"]) == (chains, operators), index
+        assert total["after_bytes"] == chains + operators
+        held += 1
+    assert held >= 4
 
 
 def test_inputs_that_do_not_fit_are_told_in_a_line(verify: Verify, tmp_path: Path) -> None:
