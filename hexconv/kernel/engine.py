@@ -6,7 +6,6 @@ How a conv becomes packets: `hexconv.kernel.croutons`.
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -133,13 +132,17 @@ def last_column(conv: Conv2d, images: Phases, phase: int) -> int:
     return (conv.stride[1] * phase + conv.reach[1] - 1) // images[1]
 
 
-def tap_packets(conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0)) -> tuple[TapPacket, ...]:
+def tap_packets(
+    conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0), is_beyond: bool = False
+) -> tuple[TapPacket, ...]:
     """Return the packets that multiply croutons by all taps, one where taps are 1 or 2 apart in one image.
 
     Args:
         conv: the conv.
         images: the phase images of the source.
         phase: the phase of the outputs.
+        is_beyond: whether the crouton lies right of the last tile, so that only what it adds to that tile counts: the
+            first column of a kernel adds nothing there.
 
     >>> from hexconv.spec import Conv2d
     >>> [each.name for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(2, 1)))]
@@ -158,14 +161,17 @@ def tap_packets(conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0)) ->
     for rows in _classes(conv.kernel[0], conv.dilation[0], images[0]):
         for columns in _classes(conv.kernel[1], conv.dilation[1], images[1]):
             image = down[rows[0]][1] * images[1] + right[columns[0]][1]
-            across = _pieces([last - right[column][0] for column in reversed(columns)])
-            places = [down[row][0] for row in rows]
+            every = [last - right[column][0] for column in reversed(columns)]
+            kept = [column for column in every if column < last] if is_beyond else every
+            across, places = _pieces(kept) if kept else [], [down[row][0] for row in rows]
             single = [("single" if place else "all", place, 1) for place in places]
-            for by_row, row, of_rows in _pieces(places) if len(across) == 1 else single:
+            for by_row, row, of_rows in _pieces(places) if len(across) == 1 and kept == every else single:
+                at = first
                 for by_column, column, of_columns in across:
                     name = "multiply" if by_row == by_column == "all" else f"multiply_{by_row}_{by_column}"
-                    found.append(TapPacket(name, row, column, first, of_rows * of_columns, image))
-                    first += of_rows * of_columns
+                    found.append(TapPacket(name, row, column, at, of_rows * of_columns, image))
+                    at += of_rows * of_columns
+                first += of_rows * len(every)
     return tuple(found)
 
 
@@ -183,11 +189,24 @@ def row_packets(chain: Chain, index: int, source: Extents, target: Extents) -> E
         spills, tiles = last_column(conv, source.phases, phase[1]) > 0, target.phase_columns
         croutons = min(source.phase_columns, tiles + 1) if spills else tiles
         halves = tiles + (croutons - 1 if spills else 0)
-        read, stores = croutons * read_blocks(chain, index), halves * (1 if is_converted(conv) else len(EXPONENTS))
+        stores = halves * (1 if is_converted(conv) else len(EXPONENTS))
         loads = 1 if is_converted(conv) else stores
-        packets, taps = len(tap_packets(conv, source.phases, phase)), prod(conv.kernel)
-        found = found + EnginePackets(read * packets, read * taps, stores, loads, 1)
+        beyond = max(croutons - tiles, 0)
+        multiplies, taps = (
+            read_blocks(chain, index) * (inside + outside)
+            for inside, outside in zip(
+                _packets_and_taps(tap_packets(conv, source.phases, phase), croutons - beyond),
+                _packets_and_taps(tap_packets(conv, source.phases, phase, is_beyond=True), beyond),
+                strict=True,
+            )
+        )
+        found = found + EnginePackets(multiplies, taps, stores, loads, 1)
     return found
+
+
+def _packets_and_taps(packets: Sequence[TapPacket], croutons: int) -> tuple[int, int]:
+    """Count the packets that multiply some croutons of one block of inputs, and their taps."""
+    return len(packets) * croutons, sum(packet.taps for packet in packets) * croutons
 
 
 def is_converted(conv: Conv2d) -> bool:

@@ -33,6 +33,7 @@ from hexconv.kernel.engine import (
     TABLES_WORDS,
     TAP_BYTES,
     WHOLE,
+    TapPacket,
     bias_tables,
     convert_tables,
     is_converted,
@@ -168,11 +169,12 @@ class EngineConv:
         """Emit the packets of a tile of sums, the tile `at_tile` of its phase image."""
         conv, of = self.conv.spec, self._extents[0]
         packets, end = tap_packets(conv, of.phases, phase), last_column(conv, of.phases, phase[1])
+        beyond, tiles = tap_packets(conv, of.phases, phase, is_beyond=True), self._extents[1].phase_columns
         last_row, taps = max(each.row for each in packets), prod(conv.kernel)
         source, weights = at.source.indices[0], at.weights.indices[0]
         below = at.below.indices[0] - source if last_row else ZERO
 
-        def multiply(to: Block, tile: Number) -> None:
+        def multiply(to: Block, tile: Number, packets: Sequence[TapPacket] = packets) -> None:
             def one(inner: Block, channels: tirx.Expr) -> None:
                 for each in packets:
                     column = tile + each.image * of.phase_columns
@@ -192,7 +194,11 @@ class EngineConv:
             multiply(to, ZERO)
 
         def finish(to: Block) -> None:
-            multiply(to, at_tile + 1)
+            if tiles < of.phase_columns:
+                to.when(at_tile + 1 < tiles, lambda inner: multiply(inner, at_tile + 1))
+                to.when(at_tile + 1 >= tiles, lambda inner: multiply(inner, at_tile + 1, beyond))
+            else:
+                multiply(to, at_tile + 1)
             self._store(to, at, COLUMN_BLOCK - end, "_after", retains=True)
 
         block.when(at_tile == 0, begin)
