@@ -20,6 +20,8 @@ from hexconv.cli.app import exit_code
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 ANYTHING = "..."
+PROGRESS = re.compile(r"^hexconv: .*, \d+ s\n", re.M)
+"""A line of progress, which comes every ten seconds: a slow machine has more of them."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def in_this_process(arguments: list[str]) -> tuple[int, str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         status = exit_code(arguments)
-    return status, out.getvalue()
+    return status, PROGRESS.sub("", out.getvalue())
 
 
 def play(
