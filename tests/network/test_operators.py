@@ -73,15 +73,13 @@ def test_uint16_at_the_edge_of_a_network_is_refused(tmp_path: Path) -> None:
 
 
 MADE_ELSEWHERE = {
-    "add": ("call_costs.py", "compared_steps.py"),
     "convert": ("program.py", "simplified.py", "texts.py", "call_costs.py"),
     "view": ("program.py", "simplified.py"),
     "concat": ("simplified.py",),
 }
-"""Where steps of these are made, dropped or counted, too, since no node alone asks for them. An Add that a chain may
-take in is counted and judged as one that stands alone. A layout that a chain asks for is a convert: `texts` and
-`call_costs` tell layouts from quantisers by it. What moves is a view; views of views are one. Parts of a split, side by
-side in a concat, are the whole. What they mean stands in one file."""
+"""Where steps of these are made, dropped or counted, too, since no node alone asks for them. A layout that a chain asks
+for is a convert: `texts` and `call_costs` tell layouts from quantisers by it. What moves is a view; views of views are
+one. Parts of a split, side by side in a concat, are the whole. What they mean stands in one file."""
 
 
 @pytest.mark.parametrize("name", sorted(COMPUTED))
