@@ -351,7 +351,8 @@ def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:
 
 def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
     """Price rows and steps of the input: [words, H, K, prices]."""
-    ahead, rings = (axes.rows(of)[:, :, None, None] for of in (lambda each: each.ahead > 0, lambda each: each.streams))
+    ahead = axes.rows(lambda each: each.ahead > 0)[:, :, None, None]
+    rings = axes.rows(lambda each: each.streams)[:, :, None, None]
     # Few layouts of the input serve all values of k_split.
     lying = {tiles.planned.layouts.activations[0]: tiles for tiles in axes.tiles}
     known = {layout: tiles.input_prices(priced) for layout, tiles in lying.items()}
