@@ -18,7 +18,7 @@ from hexconv.report.rows import (
     RaceRow,
     SpeedRow,
 )
-from hexconv.report.words import plan_effects, plan_name
+from hexconv.report.words import noun, plan_effects, plan_name
 from hexconv.search.cuts import Cut, Cuts
 from hexconv.search.found import PASSED_OVER, Found, Proof
 from hexconv.search.grid import Figures
@@ -152,8 +152,8 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
         return
     if passed_over := sum(each.plans for each in proof.excluded if each.bound == PASSED_OVER):
         yield (
-            f"{passed_over} plans in narrower strips were passed over: what they read at least is no better than what "
-            "was found, or four wider kinds in a row were not"
+            f"{passed_over} {noun(passed_over, 'plan')} in narrower strips passed over: what they read at least is no "
+            "better than what was found, or four wider kinds in a row were not"
         )
     yield (
         f"no plan can have less traffic than {proof.lower_bound} bytes, each needed byte once: "
@@ -176,7 +176,8 @@ def proof_lines(found: Found) -> Iterator[str]:
     """Lines that account for all plans: how many were looked at, how many fit, and which bounds excluded the rest."""
     proof = found.proof
     rate = f"{proof.evaluated} looked at in {proof.seconds:.3f} s, {proof.plans_per_second} a second"
-    yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}: {proof.status} among them)"
+    plans = f"{proof.plans} {noun(proof.plans, 'plan')}"
+    yield f"{plans}, {rate}; {proof.fitting} fit ({proof.method}: {proof.status} among them)"
     for excluded in proof.excluded:
         yield f"  {excluded.plans} excluded: {excluded.bound}"
     if found.best is not None:
@@ -243,7 +244,9 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
         yield f"conv{conv} alone needs {least.footprint_bytes} bytes, {over} above the limit"
     if cuts.best is None or question.objective != "traffic":
         return
-    searched = f"{cuts.plans} plans of {cuts.pieces_searched} pieces"
+    searched = (
+        f"{cuts.plans} {noun(cuts.plans, 'plan')} of {cuts.pieces_searched} {noun(cuts.pieces_searched, 'piece')}"
+    )
     if cuts.margin is None:
         yield f"no other searched cut moves fewer bytes, even with unlimited VTCM ({searched})"
         return

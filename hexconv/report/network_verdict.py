@@ -6,6 +6,7 @@ from rich.table import Table
 
 from hexconv.errors import one_line
 from hexconv.report.check_tables import cell
+from hexconv.report.words import noun
 from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, Outputs, OutputVerdict, StepVerdict
 from hexconv.verify.verdict import Answer, Rule, together
 
@@ -96,9 +97,8 @@ def _many_line(of: Outputs) -> str:
     ]
     psnr = "all elements equal" if of.psnr_db is None else f"PSNR {of.psnr_db:.1f} dB"
     largest = f"the largest difference {of.largest:.3g}" + (f", {of.largest_steps:.3g} steps" if of.step else "")
-    return (
-        f"over {of.inputs} inputs: {', '.join([*counted, psnr, largest])}; {of.differing_share:.2%} of elements differ"
-    )
+    inputs = f"{of.inputs} {noun(of.inputs, 'input')}"
+    return f"over {inputs}: {', '.join([*counted, psnr, largest])}; {of.differing_share:.2%} of elements differ"
 
 
 def _conv_lines(conv: ConvVerdict) -> Iterator[str]:

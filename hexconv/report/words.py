@@ -57,7 +57,12 @@ def counted(count: int, what: str) -> str:
     >>> counted(1, "case"), counted(1200, "case")
     ('1 case', '1,200 cases')
     """
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    return f"{count:,} {noun(count, what)}"
+
+
+def noun(count: int, what: str) -> str:
+    """Return a noun as a count of it reads: `plan` of 1, `plans` of others."""
+    return f"{what}{'s' * (count != 1)}"
 
 
 def times(value: float, other: float) -> str:
@@ -97,7 +102,7 @@ def chain_words(chain: Chain) -> str:
         extra += f", dilation {dilation[0]}×{dilation[1]}" if dilation != (1, 1) else ""
         extra += f", {conv.groups} groups" if conv.groups > 1 else ""
         extra += ", padded" if conv.padding != type(conv.padding)() else ""
-        steps.append(f"{rows}×{columns} conv, {conv.out_channels} channels{extra}")
+        steps.append(f"{rows}×{columns} conv, {counted(conv.out_channels, 'channel')}{extra}")
     ends = ["×".join(map(str, chain.shapes[at])) for at in (0, -1)]
     filters = f", {chain.filter_dtype} filters" if chain.dtype_of_filters != chain.dtype else ""
     return " → ".join((f"{ends[0]} {chain.dtype}{filters}", *steps, ends[1]))
