@@ -422,6 +422,7 @@ WALK = 30
 def tile_of(how: View, constants: Constants) -> Tile:
     """The tile of a view that takes the fewest packets; one of no turns where another way takes fewer.
 
+    >>> from hexconv.network.program_steps import Dimension
     >>> found = tile_of(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1))), {})
     >>> found.turns, found.size, found.firsts, found.spans
     (9, 54, (0,), (54,))

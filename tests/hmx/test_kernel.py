@@ -257,6 +257,7 @@ def test_a_library_has_the_words_that_the_table_reads() -> None:
             "{ mxclracc }",
             "{ bias = mxmem2(r0) }",
             "{ activation.ub(r0,r2):cm; weight.b(r3,r4) }",
+            "{ activation.ub(r0,r2):single:cm; weight.b(r3,r4) }",
             store % "before",
             store % "after:retain",
         ]
