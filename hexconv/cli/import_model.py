@@ -18,6 +18,7 @@ from hexconv.spec.choices import Target
 
 if TYPE_CHECKING:
     from hexconv.model import Imported
+    from hexconv.model.manifest import ChainEntry
     from hexconv.spec import Chain, KernelChoice
 
     Kernels = Mapping[str, Sequence[KernelChoice]]
@@ -86,11 +87,12 @@ def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     network = imported.network
     if network.chain:
         show(_chain_table(imported, kernels), is_wide, ("dtype",))
-    ends: dict[str, list[str]] = {}
+    ends: dict[str, dict[str, str]] = {}
     for case, entry in zip(imported.cases, network.chain, strict=True):
-        ends.setdefault(f"the chain ends because {entry.reason}", []).append(case.name)
-    for end, names in ends.items():
-        print(one_line(f"{', '.join(names)}: {end}"))
+        ends.setdefault(_cause(entry), {})[case.name] = entry.reason
+    for cause, reasons in ends.items():
+        told = cause if len(reasons) > 1 else next(iter(reasons.values()))
+        print(one_line(f"{some([*reasons])}: the chain ends because {told}"))
     alike: dict[tuple[str, str], list[str]] = {}
     for conv in network.not_taken:  # convs are often left out for one and the same reason
         alike.setdefault((conv.op, conv.reason), []).append(conv.node)
@@ -103,6 +105,12 @@ def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     total = network.taken + len(network.not_taken)
     chains = counted(len(network.chain), "chain")
     print(f"{one_line(network.model)}: {network.taken} of {counted(total, 'conv')} in {chains}")
+
+
+def _cause(entry: ChainEntry) -> str:
+    """Return why a chain ends without the name of the node at which it ends, as several chains may."""
+    op, _, rest = entry.reason.partition(" ")
+    return f"{op} {rest.partition(' ')[2]}" if op == entry.ended_by else entry.reason
 
 
 def _chain_table(imported: Imported, kernels: Kernels) -> Table:

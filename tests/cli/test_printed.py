@@ -9,6 +9,7 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.run.simulator.qemu import Qemu
+from tests.model.builder import Builder
 from tests.verify.networks import Network
 
 CASE = """
@@ -76,3 +77,18 @@ def test_code_is_for_what_this_machine_can_check(
     assert exit_code(["build", str(tmp_path / "one.toml"), "-o", str(tmp_path / "lib"), *asked]) == 0
     assert re.search(said, capsys.readouterr().out, re.M)
     assert f"-mcpu=hexagon{compiled} " in (tmp_path / "lib" / "machine.mk").read_text()
+
+
+def test_chains_that_end_for_one_reason_are_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, tensor = Builder("pooled", (1, 8, 64, 64)), "image"
+    for number in range(5):
+        tensor = net.node("MaxPool", [net.conv(tensor, (8, 8, 3, 3), f"c{number}")], f"p{number}", kernel_shape=[2, 2])
+    onnx.save(net.model(net.conv(tensor, (8, 8, 3, 3), "last")), tmp_path / "pooled.onnx")
+    assert exit_code(["import", str(tmp_path / "pooled.onnx"), "-o", str(tmp_path / "out")]) == 0
+    ends = [line for line in capsys.readouterr().out.splitlines() if "the chain ends because" in line]
+    assert ends == [
+        "01-c0, 02-c1, 03-c2 and 2 more: the chain ends because MaxPool pools it",
+        "06-last: the chain ends because last_out is an output of the model",
+    ]
