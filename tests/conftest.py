@@ -54,3 +54,9 @@ def signals_as_before() -> Iterator[None]:
     yield
     for number, handler in earlier.items():
         signal.signal(number, handler or signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def no_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no line each ten seconds join what a command says: a slow machine has more of them."""
+    monkeypatch.setattr("hexconv.cli.progress.EVERY_SECONDS", 3600.0)
