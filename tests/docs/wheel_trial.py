@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-from tests.docs.console import matches, play
+from tests.docs.console import PROGRESS, matches, play
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,7 @@ def trial(python: str, wheel: Path, folder: Path) -> str:
     def hexconv(arguments: list[str]) -> tuple[int, str]:
         command = [venv / "bin" / "hexconv", *arguments]
         ran = subprocess.run(command, cwd=work, env=environment, stdout=PIPE, stderr=STDOUT, text=True, check=False)
-        return ran.returncode, ran.stdout
+        return ran.returncode, PROGRESS.sub("", ran.stdout)
 
     commands = 0
     for command, shown, got in play((ROOT / "README.md").read_text(), work, hexconv):
