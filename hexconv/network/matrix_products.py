@@ -322,7 +322,7 @@ def _products_form(step: Operation, constants: Constants) -> bytes | None:
     steps = np.tile(scales.astype(np.float64), times) / float(np.float32(result.scale))
     if largest.max() >= 2**31 or not steps.min() > 0:
         return None
-    is_within = bool(np.max(steps * (largest + 1)) < MOST_STEPS)
+    is_within = bool(np.ldexp(steps, np.frexp(largest + 1.0)[1]).max() < MOST_STEPS)  # and so multipliers fit a word
     limits = largest + 1 if is_within else np.minimum(np.ceil(BEYOND / steps), largest + 1).astype(np.int64)
     if limits.max() >= 2**31:
         return None

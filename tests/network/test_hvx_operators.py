@@ -349,6 +349,13 @@ def test_most_sums_have_a_form(seed: int) -> None:
     assert form_of(Operation("add", "add", tuple(operands[:2]), operands[2]), {}) is not None
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_products_have_a_form(seed: int) -> None:
+    """However far their sums reach in steps of the result."""
+    drawn = products(Draw(seed))
+    assert form_of(drawn.operation, drawn.constants) is not None
+
+
 def test_bytes_of_pixels_go_apart_and_back() -> None:
     """The network of exchanges, by its definition, moves each byte to where its pixel takes a power of two."""
     given_bytes = np.arange(128)
