@@ -157,11 +157,18 @@ def of_constants(draw: Draw) -> Drawn:
     return draw.drawn(operator, sources[:: 1 if draw.chance(0.5) else -1], draw.result(extents), other=other)
 
 
+WINDOWS = ((2, 2), (3, 1), (3, 2), (5, 1))
+"""Rows and columns of a pool's window, and its steps."""
+
+
 def pool(operator: str) -> Callable[[Draw], Drawn]:
     def of(draw: Draw) -> Drawn:
         while True:
             extents = draw.extents()
             kernel, stride, dilation = (tuple(map(int, draw.random.integers(1, most, 2))) for most in (5, 4, 3))
+            if draw.chance(0.5):  # such as networks have
+                size, step = WINDOWS[int(draw.random.integers(len(WINDOWS)))]
+                kernel, stride, dilation = (size, size), (step, step), (1, 1)
             padding = tuple(int(draw.random.integers(0, kernel[at % 2])) for at in range(4))
             reach = [(size - 1) * apart + 1 for size, apart in zip(kernel, dilation, strict=True)]
             room = [extents[1 + at] + padding[at] + padding[2 + at] - reach[at] for at in (0, 1)]

@@ -123,6 +123,126 @@ ALWAYS void pool_rows(const struct pooled *work, Largest *largest, const uint8_t
     }
 }
 
+/* Windows of some rows and as many columns, without dilation, of pixels of at least a vector of channels: they are walked from left to
+ * right, and what the rows under a column come to is found once, for two rows of the result where there are as many. */
+enum { MOST_WALKED = 5, ROWS_WALKED = 2 };
+
+struct walked {
+    const uint8_t *rows[MOST_WALKED + MOST_WALKED]; /* under the rows of the result, from the first channel on; never outside of the source */
+    uint8_t *to[ROWS_WALKED];
+    size_t channels;
+    int wide, left, made; /* columns of the source, its padding, and columns of the result */
+};
+
+/* Where a column of the source lies; beside it, the nearest one. */
+ALWAYS ptrdiff_t column_at(const struct walked *by, int column) { return (ptrdiff_t)limited(0, column, by->wide - 1) * (ptrdiff_t)by->channels; }
+
+/* Rows of the source, or the nearest ones, under some rows of the result. */
+ALWAYS struct walked walked_rows(Tensor source, const struct hexconv_window *window, Tensor result, int n, int y, int rows) {
+    struct walked by = {{NULL}, {NULL}, (size_t)source->c, source->w, window->left, result->w};
+    for (int i = 0; i < window->rows + (rows - 1) * window->row_stride; i++)
+        by.rows[i] = (const uint8_t *)source->data + hexconv_offset(source, n, limited(0, y * window->row_stride - window->top + i, source->h - 1), 0, 0);
+    for (int i = 0; i < rows; i++) by.to[i] = (uint8_t *)result->data + hexconv_offset(result, n, y + i, 0, 0);
+    return by;
+}
+
+static int is_walked(Tensor source, const struct hexconv_window *window) {
+    return source->c >= VECTOR && window->rows == window->columns && window->row_stride == window->column_stride && window->row_dilation == 1 &&
+           window->column_dilation == 1;
+}
+
+#define LARGEST(one, other) larger(is_signed, one, other)
+
+ALWAYS void largest_of_column(int is_signed, size_t kernel, size_t stride, size_t rows, const uint8_t *const *from, ptrdiff_t at, V found[ROWS_WALKED]) {
+    V taps[MOST_WALKED + MOST_WALKED];
+    const size_t count = kernel + (rows - 1) * stride;
+    UNROLLED for (size_t i = 0; i < count; i++) taps[i] = load(from[i] + at);
+    V shared = taps[count - kernel];
+    UNROLLED for (size_t i = count - kernel + 1; i < kernel; i++) shared = LARGEST(shared, taps[i]);
+    UNROLLED for (size_t row = 0; row < rows; row++) {
+        found[row] = count - kernel < kernel ? shared : taps[row * stride];
+        UNROLLED for (size_t i = row * stride; i < row * stride + kernel; i++)
+            if (i < count - kernel || i >= kernel) found[row] = LARGEST(found[row], taps[i]);
+    }
+}
+
+/* The columns of a place of the result that are new, and its codes. */
+ALWAYS void largest_at(int is_signed, size_t kernel, size_t stride, size_t rows, const struct walked *by, const ptrdiff_t *at, ptrdiff_t place, V (*under)[ROWS_WALKED]) {
+    const size_t kept = kernel - stride;
+    UNROLLED for (size_t i = kept; i < kernel; i++) largest_of_column(is_signed, kernel, stride, rows, by->rows, at[i - kept], under[i]);
+    UNROLLED for (size_t row = 0; row < rows; row++) {
+        V made = under[kernel - 1][row];
+        UNROLLED for (size_t i = kernel - 1; i > 0; i--) made = LARGEST(under[i - 1][row], made);
+        put(by->to[row] + place, made);
+        UNROLLED for (size_t i = 0; i < kept; i++) under[i][row] = under[i + stride][row];
+    }
+}
+
+/* A vector of channels of some rows of the result. */
+ALWAYS void walk_largest(int is_signed, size_t kernel, size_t stride, size_t rows, const struct walked *given, struct inside inside, size_t channel) {
+    const struct walked by = *given;
+    const size_t kept = kernel - stride;
+    V under[MOST_WALKED][ROWS_WALKED];
+    UNROLLED for (size_t i = 0; i < kept; i++)
+        largest_of_column(is_signed, kernel, stride, rows, by.rows, (ptrdiff_t)channel + column_at(&by, (int)i - by.left), under[i]);
+    ptrdiff_t at[MOST_WALKED], place = (ptrdiff_t)channel;
+    const ptrdiff_t step = (ptrdiff_t)by.channels;
+    for (int x = 0; x < by.made;) {
+        UNROLLED for (size_t i = kept; i < kernel; i++) at[i - kept] = (ptrdiff_t)channel + column_at(&by, x * (int)stride - by.left + (int)i);
+        const int end = x >= inside.first && x < inside.end ? inside.end : x + 1;
+        for (; x < end; x++, place += step) {
+            largest_at(is_signed, kernel, stride, rows, &by, at, place, under);
+            UNROLLED for (size_t i = 0; i < stride; i++) at[i] += (ptrdiff_t)stride * step;
+        }
+    }
+}
+
+#undef LARGEST
+
+#define WALK_LARGEST(name, is_signed, kernel, stride)                                                                                        \
+    static __attribute__((noinline)) void name(const struct walked *by, struct inside inside, int rows) {                                    \
+        for (size_t c = 0; c < by->channels; c += VECTOR) {                                                                                  \
+            if (rows == 2) walk_largest(is_signed, kernel, stride, 2, by, inside, least_of(c, by->channels - VECTOR));                       \
+            else walk_largest(is_signed, kernel, stride, 1, by, inside, least_of(c, by->channels - VECTOR));                                 \
+        }                                                                                                                                    \
+    }
+
+WALK_LARGEST(walk_unsigned_2_2, 0, 2, 2)
+WALK_LARGEST(walk_unsigned_3_1, 0, 3, 1)
+WALK_LARGEST(walk_unsigned_3_2, 0, 3, 2)
+WALK_LARGEST(walk_unsigned_5_1, 0, 5, 1)
+WALK_LARGEST(walk_signed_2_2, 1, 2, 2)
+WALK_LARGEST(walk_signed_3_1, 1, 3, 1)
+WALK_LARGEST(walk_signed_3_2, 1, 3, 2)
+WALK_LARGEST(walk_signed_5_1, 1, 5, 1)
+
+typedef void Walk(const struct walked *by, struct inside inside, int rows);
+
+static const struct walk_of {
+    int kernel, stride;
+    Walk *of_unsigned, *of_signed;
+} WALKS[] = {{2, 2, walk_unsigned_2_2, walk_signed_2_2}, {3, 1, walk_unsigned_3_1, walk_signed_3_1}, {3, 2, walk_unsigned_3_2, walk_signed_3_2}, {5, 1, walk_unsigned_5_1, walk_signed_5_1}};
+
+static Walk *walk_for(Tensor source, const struct hexconv_window *window) {
+    if (!is_walked(source, window)) return NULL;
+    for (size_t i = 0; i < sizeof WALKS / sizeof WALKS[0]; i++)
+        if (WALKS[i].kernel == window->rows && WALKS[i].stride == window->row_stride) return source->dtype == HEXCONV_INT8 ? WALKS[i].of_signed : WALKS[i].of_unsigned;
+    return NULL;
+}
+
+static void walk_part(const void *given, size_t first, size_t end) {
+    const struct pooled *const work = given;
+    const size_t height = (size_t)work->result->h;
+    const struct inside inside = inside_of(work->window, work->source->w, work->result->w);
+    Walk *const walk = walk_for(work->source, work->window);
+    for (size_t unit = first; unit < end;) {
+        const size_t y = unit % height, rows = least_of(least_of(end - unit, height - y), ROWS_WALKED);
+        const struct walked by = walked_rows(work->source, work->window, work->result, (int)(unit / height), (int)y, (int)rows);
+        walk(&by, inside, (int)rows);
+        unit += rows;
+    }
+}
+
 static void pool_part(const void *given, size_t first, size_t end) {
     const struct pooled *const work = given;
     const Tensor source = work->source, result = work->result;
@@ -183,7 +303,8 @@ static int max_pool(void *user, Tensor source, const struct hexconv_window *wind
         reach > STRIP / step) return hexconv_plain_operators().max_pool(NULL, source, window, result);
     const struct hexconv_table *const table = result->integers;
     const struct pooled work = {source, result, window};
-    const int failed = in_parts(user, pool_part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, (size_t)window->rows * 2));
+    Part *const part = walk_for(source, window) != NULL ? walk_part : pool_part;
+    const int failed = in_parts(user, part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, (size_t)window->rows * 2));
     if (failed || is_idle(table->codes)) return failed;
     return look_up_in_place(user, result, table->codes);
 }
