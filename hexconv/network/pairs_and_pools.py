@@ -397,6 +397,7 @@ def _average_pool_form(step: Operation, _: Constants) -> bytes | None:
         total = sums - count * zero_of(source)
         codes = numbers_of(stored_as(mean_of(total, source, count), result), result)
         slope = float(np.float32(source.scale)) / float(np.float32(result.scale)) / count
+        exact = _exact_mean(codes, slope)
         reach = slope * sums[-1] + zero_of(source) * slope * count + 2 * CODES
         shift = min(30 - frexp(reach)[1], 30 - frexp(slope)[1])
         if shift < 10:
@@ -410,10 +411,43 @@ def _average_pool_form(step: Operation, _: Constants) -> bytes | None:
         thresholds = np.searchsorted(codes, np.arange(CODES)).astype(np.uint16)
         ends.add((int(codes.min()), int(codes.max())))
         low, high = (laid_table(each).tobytes() for each in (thresholds & 0xFF, thresholds >> 8))
-        means += header(count, multiplier, constant, shift) + low + high
+        means += header(count, *(exact or (multiplier, constant, shift))) + low + high
     if len(ends) > 1:
         return None
     return header(MEANS, turned_bit(source), turned_bit(result), *ends.pop(), len(counts)) + means
+
+
+MOST_SHIFT, MOST_FRACTION, NEAR_MULTIPLIERS = 15, 7, 4
+
+
+def _exact_mean(codes: Array, slope: float) -> tuple[int, ...] | None:
+    """Multiplier, constant, shift, 1, bits behind the point, and whether halves go to the even code, of which parity.
+
+    They give the code of each sum, after it is cut to the ends of all codes; None where none were found.
+    """
+    sums = np.arange(len(codes), dtype=np.int64)
+    reach = max(slope * len(codes), float(CODES)) * 2
+    whole = min(30 - frexp(reach)[1] + 1, MOST_SHIFT + MOST_FRACTION)
+    shift = min(whole, MOST_SHIFT)
+    fraction, nearest = whole - shift, round(slope * 2.0**whole)
+    if shift < 1 or not 0 < nearest < 2**30:
+        return None
+    for rounds_even, turned in ((0, 0), (1, 0), (1, 1)):
+        if rounds_even and not fraction:
+            continue
+        numbers = np.arange(CODES + 1, dtype=np.int64)
+        first = (numbers << fraction) - rounds_even * ((numbers ^ turned ^ 1) & 1)  # of each code, before the shift
+        for multiplier in sorted(range(max(nearest - NEAR_MULTIPLIERS, 1), nearest + NEAR_MULTIPLIERS + 1)):
+            low = (first[codes] << shift) - sums * multiplier
+            high = (first[codes + 1] << shift) - 1 - sums * multiplier
+            least, most = low[codes > codes.min()], high[codes < codes.max()]
+            constants = least.max(initial=-(2**30)), most.min(initial=2**30)
+            if constants[0] > constants[1]:
+                continue
+            constant = int(constants[0] + constants[1]) // 2
+            if abs(constant) + int(sums[-1]) * multiplier < 2**31:
+                return multiplier, constant, shift, 1, fraction, rounds_even, turned
+    return None
 
 
 def _by_definition(step: Operation, sources: tuple[Operand, ...], result: Operand, seen: list[Array]) -> Array:

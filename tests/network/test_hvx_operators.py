@@ -179,6 +179,8 @@ def pool(operator: str) -> Callable[[Draw], Drawn]:
             if not window.sees_nothing(extents, (extents[0], rows, columns, extents[3])):
                 break
         one, result = draw.operand("one", extents), draw.result((extents[0], rows, columns, extents[3]))
+        if draw.chance(0.3):  # of a window of an even number of elements, many means lie half way between two codes
+            result = replace(result, dtype=one.dtype, scale=one.scale, zero_point=one.zero_point)
         if draw.chance(0.1):
             one = Operand("one", extents, "float32", str(draw.random.choice([NHWC, NCHW])))
             result = replace(result, dtype="float32", scale=1.0, zero_point=0) if draw.chance(0.5) else result

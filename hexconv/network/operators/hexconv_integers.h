@@ -105,11 +105,12 @@ struct hexconv_mean {
 };
 
 /* The same of windows, for each number of elements that one may have: (sum * multiplier + constant) >> shift, within least and most, is
- * the code or one more, which it is where the sum is less than the threshold of that code. */
+ * the code or one more, which it is where the sum is less than the threshold of that code. Where it `is_exact`, what is shifted has `fraction`
+ * bits behind the point, and becomes the code when these are cut off; before that, where it `rounds_even`, the lowest bit before the point, turned, is added. */
 struct hexconv_means {
     int32_t form, flip, sign, least, most, count, padding[26];
     struct hexconv_mean_of {
-        int32_t elements, multiplier, constant, shift, padding[28];
+        int32_t elements, multiplier, constant, shift, is_exact, fraction, rounds_even, turned, padding[24];
         uint8_t low[256], high[256]; /* bytes of thresholds, each in the order of a table */
     } means[];
 };

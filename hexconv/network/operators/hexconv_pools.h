@@ -434,16 +434,17 @@ struct means {
 };
 
 struct mean_of {
-    V multiplier, constant, least, most, sign;
+    V multiplier, constant, least, most, sign, even, turned;
     struct looked_up low, high;
-    int shift;
+    int shift, is_exact, fraction, rounds_even;
 };
 
 static struct mean_of mean_of_elements(const struct hexconv_means *form, int elements) {
     const struct hexconv_mean_of *mean = form->means;
     while (mean->elements != elements) mean++;
     return (struct mean_of){Q6_V_vsplat_R(mean->multiplier), Q6_V_vsplat_R(mean->constant), bytes(form->least), bytes(form->most), bytes(form->sign),
-                            table_of(mean->low), table_of(mean->high), mean->shift};
+                            halves(mean->rounds_even), halves(mean->turned), table_of(mean->low), table_of(mean->high),
+                            mean->shift, mean->is_exact, mean->fraction, mean->rounds_even};
 }
 
 ALWAYS V about(const struct mean_of *by, V sums) { /* of 64 halves */
@@ -452,7 +453,22 @@ ALWAYS V about(const struct mean_of *by, V sums) { /* of 64 halves */
     return Q6_Vuh_vasr_VwVwR_sat(Q6_Vw_vasr_VwR(odd, by->shift), Q6_Vw_vasr_VwR(even, by->shift), 0);
 }
 
+/* 64 sums with some bits behind the point; what lies half way between two codes becomes the even one. */
+ALWAYS V fixed_mean(const struct mean_of *by, V sums) {
+    const V even = Q6_Vw_vmpyieacc_VwVwVuh(by->constant, by->multiplier, sums);
+    const V odd = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyio_VwVh(by->multiplier, sums), by->constant);
+    const V found = Q6_Vuh_vasr_VwVwR_sat(odd, even, by->shift);
+    if (!by->rounds_even) return found;
+    return Q6_Vuh_vadd_VuhVuh_sat(found, Q6_V_vand_VV(Q6_V_vxor_VV(Q6_Vuh_vlsr_VuhR(found, by->fraction), by->turned), by->even));
+}
+
+ALWAYS V exact_mean_code(const struct mean_of *by, W sums) {
+    const V code = Q6_Vub_vasr_VuhVuhR_sat(fixed_mean(by, Q6_V_hi_W(sums)), fixed_mean(by, Q6_V_lo_W(sums)), by->fraction);
+    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(code, by->least), by->most), by->sign);
+}
+
 ALWAYS V mean_code(const struct mean_of *by, W sums) {
+    if (by->is_exact) return exact_mean_code(by, sums);
     const V guessed = Q6_Vub_vasr_VuhVuhR_sat(about(by, Q6_V_hi_W(sums)), about(by, Q6_V_lo_W(sums)), 0);
     const V code = Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(guessed, by->least), by->most);
     const W least = Q6_Wb_vshuffoe_VbVb(look(by->high, code), look(by->low, code)); /* of even and of odd lanes */
@@ -468,6 +484,16 @@ ALWAYS int counted(int first, int count, int taps, int dilation, int size, int p
     found = 0;
     for (int tap = 0; tap < taps; tap++) found += first + tap * dilation < size + padding;
     return found;
+}
+
+/* Add the codes of some rows to sums, two rows at a time. */
+ALWAYS W add_rows(W sums, struct span of, const uint8_t *from, size_t pitch, int rows, size_t wide, V flip) {
+    int row = 0;
+    if (from + (size_t)(rows - 1) * pitch + VECTOR <= of.end)
+        for (; row + 2 <= rows; row += 2, from += 2 * pitch)
+            sums = Q6_Wh_vmpaacc_WhWubRub(sums, Q6_W_vcombine_VV(Q6_V_vxor_VV(load(from + pitch), flip), Q6_V_vxor_VV(load(from), flip)), 0x01010101);
+    for (; row < rows; row++, from += pitch) sums = Q6_Wuh_vmpyacc_WuhVubRub(sums, Q6_V_vxor_VV(load_some(of, from, wide), flip), 0x01010101);
+    return sums;
 }
 
 static void means_part(const void *given, size_t first, size_t end) {
@@ -494,12 +520,8 @@ static void means_part(const void *given, size_t first, size_t end) {
             for (size_t c = 0; c < channels; c += VECTOR) {
                 const size_t at = least_of(c, channels - wide);
                 W sums = Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero());
-                for (int row = 0; row < rows.count; row++)
-                    for (int column = 0; column < columns.count; column++) {
-                        const uint8_t *const from = pixel + at + (size_t)(row * window->row_dilation) * pitch + (size_t)(column * window->column_dilation) * channels;
-                        const V codes = Q6_V_vxor_VV(load_some(of, from, wide), flip);
-                        sums = Q6_Wuh_vadd_WuhWuh_sat(sums, Q6_Wuh_vzxt_Vub(codes));
-                    }
+                for (int column = 0; column < columns.count; column++)
+                    sums = add_rows(sums, of, pixel + at + (size_t)(column * window->column_dilation) * channels, (size_t)window->row_dilation * pitch, rows.count, wide, flip);
                 /* padding that counts stands for 0 */
                 const V zeros = halves((count - rows.count * columns.count) * (source->zero_point + (source->dtype == HEXCONV_INT8 ? 128 : 0)));
                 sums = Q6_Wuh_vadd_WuhWuh_sat(sums, Q6_W_vcombine_VV(zeros, zeros));
@@ -510,11 +532,104 @@ static void means_part(const void *given, size_t first, size_t end) {
     }
 }
 
+/* Sums of what the rows under a column have: of one row of the result, or of two that share all but one. */
+ALWAYS void sums_of_column(size_t kernel, size_t rows, const uint8_t *const *from, const int *weights, ptrdiff_t at, V flip, W found[ROWS_WALKED]) {
+    V taps[MOST_WALKED + 1];
+    const size_t count = kernel + rows - 1;
+    UNROLLED for (size_t i = 0; i < count; i++) taps[i] = Q6_V_vxor_VV(load(from[i] + at), flip);
+    const size_t first = rows - 1; /* shared from here to the kernel's end */
+    W shared = Q6_Wh_vmpa_WubRub(Q6_W_vcombine_VV(taps[first + 1], taps[first]), (int)((uint32_t)(weights[first] | weights[first + 1] << 8) * 0x10001u));
+    UNROLLED for (size_t i = first + 2; i < kernel; i++) shared = Q6_Wuh_vmpyacc_WuhVubRub(shared, taps[i], weights[i] * 0x01010101);
+    found[0] = shared;
+    if (rows == 1) return;
+    found[0] = Q6_Wuh_vmpyacc_WuhVubRub(shared, taps[0], weights[0] * 0x01010101);
+    found[1] = Q6_Wuh_vmpyacc_WuhVubRub(shared, taps[kernel], weights[kernel] * 0x01010101);
+}
+
+/* Means of windows without padding that counts, a vector of channels of some rows: `means` of places by how many columns of the source they have. */
+ALWAYS void walk_means(size_t kernel, size_t stride, size_t rows, const struct walked *given, const int *weights, const struct mean_of *means, struct inside inside, size_t channel, V flip) {
+    const struct walked by = *given;
+    const W none = Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero());
+    const size_t kept = kernel - stride;
+    W under[MOST_WALKED][ROWS_WALKED];
+    UNROLLED for (size_t i = 0; i < kept; i++) {
+        const int column = (int)i - by.left;
+        sums_of_column(kernel, rows, by.rows, weights, (ptrdiff_t)channel + column_at(&by, column), flip, under[i]);
+        if (column < 0 || column >= by.wide) UNROLLED for (size_t row = 0; row < rows; row++) under[i][row] = none;
+    }
+    ptrdiff_t place = (ptrdiff_t)channel;
+    for (int x = 0; x < by.made;) {
+        const int begin = x * (int)stride - by.left, is_inside = x >= inside.first && x < inside.end, end = is_inside ? inside.end : x + 1;
+        const int count = limited(0, begin + (int)kernel, by.wide) - limited(0, begin, by.wide);
+        const struct mean_of mean = means[count];
+        ptrdiff_t at = (ptrdiff_t)channel + (ptrdiff_t)(begin + (int)kept) * (ptrdiff_t)by.channels;
+        for (; x < end; x++, place += (ptrdiff_t)by.channels, at += (ptrdiff_t)(stride * by.channels)) {
+            UNROLLED for (size_t i = kept; i < kernel; i++) {
+                const int column = begin + (int)i, is_there = is_inside || (column >= 0 && column < by.wide);
+                const ptrdiff_t from = is_there ? at + (ptrdiff_t)((i - kept) * by.channels) : (ptrdiff_t)channel;
+                sums_of_column(kernel, rows, by.rows, weights, from, flip, under[i]);
+                if (!is_there) UNROLLED for (size_t row = 0; row < rows; row++) under[i][row] = none;
+            }
+            UNROLLED for (size_t row = 0; row < rows; row++) {
+                W sums = under[kernel - 1][row];
+                UNROLLED for (size_t i = kernel - 1; i > 0; i--) sums = Q6_Wh_vadd_WhWh(under[i - 1][row], sums);
+                put(by.to[row] + place, exact_mean_code(&mean, sums));
+                UNROLLED for (size_t i = 0; i < kept; i++) under[i][row] = under[i + stride][row];
+            }
+        }
+    }
+}
+
+static const struct hexconv_mean_of *mean_of_count(const struct hexconv_means *form, int elements) {
+    for (int i = 0; i < form->count; i++)
+        if (form->means[i].elements == elements) return &form->means[i];
+    return NULL;
+}
+
+static void walk_means_part(const void *given, size_t first, size_t end) {
+    const struct means *const work = given;
+    const struct hexconv_window *const window = work->window;
+    const size_t height = (size_t)work->result->h;
+    const int kernel = window->rows, stride = window->row_stride;
+    const struct inside inside = inside_of(window, work->source->w, work->result->w);
+    const V flip = bytes(work->form->flip);
+    struct mean_of means[MOST_WALKED + 1];
+    int known = 0;
+    for (size_t unit = first; unit < end;) {
+        const int n = (int)(unit / height), y = (int)(unit % height), begin = y * stride - window->top;
+        const int count = limited(0, begin + kernel, work->source->h) - limited(0, begin, work->source->h);
+        const int is_pair = stride == 1 && unit + 1 < end && y + 1 < work->result->h && begin >= 0 && begin + kernel < work->source->h;
+        int weights[MOST_WALKED + 1];
+        for (int i = 0; i <= kernel; i++) weights[i] = begin + i >= 0 && begin + i < work->source->h;
+        if (count != known)
+            for (int i = 1; i <= kernel; i++)
+                if (mean_of_count(work->form, count * i) != NULL) means[i] = mean_of_elements(work->form, count * i);
+        known = count;
+        const struct walked by = walked_rows(work->source, window, work->result, n, y, is_pair ? 2 : 1);
+        for (size_t c = 0; c < by.channels; c += VECTOR) {
+            const size_t channel = least_of(c, by.channels - VECTOR);
+            if (kernel == 2) walk_means(2, 2, 1, &by, weights, means, inside, channel, flip);
+            else if (stride == 2) walk_means(3, 2, 1, &by, weights, means, inside, channel, flip);
+            else if (is_pair) walk_means(3, 1, 2, &by, weights, means, inside, channel, flip);
+            else walk_means(3, 1, 1, &by, weights, means, inside, channel, flip);
+        }
+        unit += is_pair ? 2 : 1;
+    }
+}
+
+static int are_means_walked(Tensor source, const struct hexconv_window *window, const struct hexconv_means *form) {
+    const int kernel = window->rows, is_padded = window->top > 0 || window->left > 0 || window->bottom > 0 || window->right > 0;
+    for (int i = 0; i < form->count; i++)
+        if (!form->means[i].is_exact) return 0;
+    return is_walked(source, window) && !(window->counts_padding && is_padded) && ((kernel == 2 && window->row_stride == 2) || (kernel == 3 && window->row_stride < 3));
+}
+
 static int average_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
     if (form_of(result) != HEXCONV_MEANS || !lies_in_nhwc(source) || !lies_in_nhwc(result) || !has_all(source, window, result))
         return hexconv_plain_operators().average_pool(NULL, source, window, result);
     const struct means work = {source, result, window, result->integers};
-    return in_parts(user, means_part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, 8));
+    Part *const part = are_means_walked(source, window, result->integers) ? walk_means_part : means_part;
+    return in_parts(user, part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, 8));
 }
 
 #endif
