@@ -11,6 +11,8 @@ from hexconv.kernel import has_bytes_apart
 from hexconv.layout import Layout
 from hexconv.spec import Extents
 
+FIRST_BIT = -128
+"""The first bit of an int8."""
 Index = Any
 """A TVM integer expression (or a Python int)."""
 
@@ -24,11 +26,13 @@ class Stored:
         layout: the layout.
         columns: from the number of an image to its logical columns, the first and one past the last, where images
             differ in them.
+        flips: whether it holds int8 with the first bit flipped, as uint8.
     """
 
     extents: Extents
     layout: Layout
     columns: "Callable[[Index], tuple[Index, Index]] | None" = None
+    flips: bool = False
 
     @property
     def padded(self) -> tuple[int, int, int, int]:
@@ -39,16 +43,24 @@ class Stored:
     def element_at(self, tensor: te.Tensor, at: "Position") -> tirx.Expr:
         """An element of the tensor; where the bytes of an element lie apart, they are put together."""
         if not has_bytes_apart(self.layout):
-            return tensor[at.packed(self.layout)]
+            return self.flipped(tensor[at.packed(self.layout)])
         high, low = (tensor[at.packed(self.layout, byte)] for byte in (0, 1))
         return high.astype("int8").astype("int16") * tirx.const(256, "int16") + low.astype("int16")
 
     def as_stored(self, value: tirx.Expr, at: "Position") -> tirx.Expr:
         """The part of a value that is stored at a position: the whole value, or one of its bytes."""
         if not has_bytes_apart(self.layout):
-            return value
+            return self.flipped(value)
         shift = tirx.Select(at.byte == 0, tirx.const(8, "int32"), tirx.const(0, "int32"))
         return tirx.bitwise_and(value.astype("int32") >> shift, tirx.const(255, "int32")).astype("uint8")
+
+    def flipped(self, value: tirx.Expr) -> tirx.Expr:
+        """A value with its first bit flipped, where the tensor holds it so."""
+        if not self.flips:
+            return value
+        if isinstance(value, tirx.IntImm):
+            return tirx.const(int(value) ^ FIRST_BIT, "int8")
+        return tirx.bitwise_xor(value, tirx.const(FIRST_BIT, "int8"))
 
 
 def _reach(layout: Layout, axis: str) -> int:

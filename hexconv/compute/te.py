@@ -69,6 +69,7 @@ class Filter:
         channels: the input channels that an output channel has weights for.
         zero_point: the zero point of its elements.
         diagonal: the input channels that it has for each output channel, if these differ; else None.
+        rows: where it has several kernels, one below the other, of which a weight is the sum: the rows of each.
     """
 
     tensor: te.Tensor
@@ -76,9 +77,20 @@ class Filter:
     channels: int
     zero_point: int
     diagonal: Diagonal | None = None
+    rows: int | None = None
 
     def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
-        """One weight; where the bytes of a weight lie apart, they are put together."""
+        """One weight; what of it lies in several kernels is summed."""
+        if self.rows is None:
+            return self._stored_at(output, channel, row, column)
+        firsts = range(0, self.layout.stored_extent("H"), self.rows)
+        return sum(
+            (self._stored_at(output, channel, first + row, column).astype("int32") for first in firsts),
+            start=tirx.const(0, "int32"),
+        )
+
+    def _stored_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
+        """One stored weight; where the bytes of a weight lie apart, they are put together."""
         if has_runs(self.layout):
             return self.tensor[self.layout.physical_index(o=output, h=row, r=column * self.channels + channel)]
         place = {"o": output, "i": channel, "h": row, "w": column}
@@ -102,7 +114,8 @@ def pack_input(image: Image, stored: Stored, zero_point: int, strips: Strips | N
         at = Position.of(stored.layout, index)
         n, first = (strips.image_of(at.n), strips.first_read(at.n, tirx.min)) if strips else (at.n, -extents.left)
         logical = image.element_at(n, at.row - extents.top, first + at.column, at.channel)
-        return at.where_logical(stored, logical, tirx.const(zero_point, image.tensor.dtype))
+        fringe = tirx.const(zero_point, image.tensor.dtype)
+        return at.where_logical(stored, stored.flipped(logical), stored.flipped(fringe))
 
     return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
 
@@ -421,6 +434,8 @@ def with_addend(
 def _all_stored(chain: Chain, layouts: NestLayouts, strips: Strips | None) -> list[Stored]:
     """Every tensor as it is stored; a strip has the columns of a tensor that lie in the image."""
     stored = [Stored(*each) for each in zip(tensor_extents(chain), layouts.activations, strict=True)]
+    if layouts.flips:
+        stored = [*(replace(each, flips=True) for each in stored[:-1]), stored[-1]]
     for tensor in range(len(stored)):
         if strips and not strips.is_inside(tensor):
             valid = partial(_kept_valid if strips.keeps else _valid, strips, tensor)
@@ -476,6 +491,8 @@ def _filter(chain: Chain, layouts: NestLayouts, index: int) -> Filter:
     packing = layouts.packings[index]
     tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
     channels = chain.filter_shapes[index][1]
+    if packing.added:
+        return Filter(tensor, layout, channels, 0, packing.diagonal, chain.conv[index].kernel[0])
     zero_point = chain.conv[index].filter_zero_point + packing.shift
     return Filter(tensor, layout, channels, zero_point, packing.diagonal)
 

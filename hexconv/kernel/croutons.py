@@ -38,6 +38,7 @@ class Croutons(Form):
 
     name = "croutons"
     kernel = "hmx"
+    lays_source_out = True
 
     @classmethod
     def serves(cls, conv: object) -> str:

@@ -14,7 +14,7 @@ from hexconv.kernel.layouts import FILTER_TAG, Diagonal, NestLayouts, Packing
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents, blocks
-from hexconv.spec.kernels import Kernel
+from hexconv.spec.kernels import Kernel, signed_zero_point
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.phases import Phases, stride_phases
 from hexconv.spec.vectors import Array
@@ -193,7 +193,7 @@ def row_packets(chain: Chain, index: int, source: Extents, target: Extents) -> E
         loads = 1 if is_converted(conv) else stores
         beyond = max(croutons - tiles, 0)
         multiplies, taps = (
-            read_blocks(chain, index) * (inside + outside)
+            read_blocks(chain, index) * kernel_copies(chain, index) * (inside + outside)
             for inside, outside in zip(
                 _packets_and_taps(tap_packets(conv, source.phases, phase), croutons - beyond),
                 _packets_and_taps(tap_packets(conv, source.phases, phase, is_beyond=True), beyond),
@@ -219,6 +219,8 @@ def tables_words(conv: Conv2d) -> int:
     return TABLE_WORDS if is_converted(conv) else TABLES_WORDS
 
 
+LARGEST_WEIGHT = 127
+"""The engine's weights are signed bytes."""
 LINE_BYTES = 1 << 18
 """A line of VTCM: an operand of the engine that lies on both sides of one is a fault."""
 MOST_LINES = 256
@@ -320,16 +322,36 @@ def read_blocks(chain: Chain, index: int) -> int:
 
 def engine_filter(chain: Chain, index: int) -> Layout:
     """Return the layout of the filter of conv `index`: whole blocks of inputs, of groups those around the diagonal."""
-    outputs, inputs, *kernel = chain.filter_shapes[index]
-    diagonal = engine_diagonal(chain, index)
-    return packed(FILTER_TAG, (outputs, diagonal.channels if diagonal else inputs, *kernel))
+    outputs, inputs, rows, columns = chain.filter_shapes[index]
+    diagonal, copies = engine_diagonal(chain, index), kernel_copies(chain, index)
+    return packed(FILTER_TAG, (outputs, diagonal.channels if diagonal else inputs, copies * rows, columns))
+
+
+def kernel_copies(chain: Chain, index: int) -> int:
+    """Return how many kernels conv `index` multiplies: beside its own those of what its zero point takes off."""
+    return 1 + len(less_zero_point(chain, index))
+
+
+def less_zero_point(chain: Chain, index: int) -> tuple[int, ...]:
+    """Return signed bytes that sum to what a filter's zero point takes off each weight; none where it is 0.
+
+    >>> from hexconv.spec import Conv2d
+    >>> convs = tuple(Conv2d(out_channels=1, filter_zero_point=zero) for zero in (128, 130, 0))
+    >>> chain = Chain(input=(1, 8, 8, 1), dtype="uint8", conv=convs)
+    >>> [less_zero_point(chain, index) for index in range(3)]
+    [(), (-2,), (127, 1)]
+    """
+    taken_off = -signed_zero_point(chain, index)
+    parts = (taken_off,) if taken_off <= LARGEST_WEIGHT else (LARGEST_WEIGHT, taken_off - LARGEST_WEIGHT)
+    return parts if taken_off else ()
 
 
 def engine_packing(chain: Chain, index: int) -> Packing:
-    """Return how the filter of conv `index` is packed for the engine: its weights have a sign, and no zero point."""
+    """Return how the filter of conv `index` is packed for the engine: its weights have a sign."""
     shift = -MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
     taps = packed_taps(chain.conv[index], stride_phases(chain)[index])
-    return Packing("int8", shift, pads_zeros=True, diagonal=engine_diagonal(chain, index), taps=taps)
+    added = less_zero_point(chain, index)
+    return Packing("int8", shift, pads_zeros=True, diagonal=engine_diagonal(chain, index), taps=taps, added=added)
 
 
 def in_croutons(chain: Chain, documented: NestLayouts) -> NestLayouts:
@@ -339,6 +361,7 @@ def in_croutons(chain: Chain, documented: NestLayouts) -> NestLayouts:
         documented,
         filters=tuple(engine_filter(chain, index) for index in convs),
         packings=tuple(engine_packing(chain, index) for index in convs),
+        flips=chain.dtype == "int8",
     )
 
 

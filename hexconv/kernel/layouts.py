@@ -117,6 +117,8 @@ class Packing:
         is_words: whether scalar loads read words of weights: then the filter's cache never lies in VTCM.
         diagonal: the blocks that are stored of a filter of several groups; None where all of its channels are.
         taps: the order in which taps of the kernel are packed, counted row by row; none where that is their order.
+        added: what each further kernel, below the first, holds in the place of every weight. What is multiplied is the
+            sum of all of them, and has no zero point.
     """
 
     dtype: str
@@ -125,6 +127,7 @@ class Packing:
     is_words: bool = False
     diagonal: Diagonal | None = None
     taps: tuple[int, ...] = ()
+    added: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ class NestLayouts:
         channel_units: per activation, the channels that one step along its axis C counts: 4, 8, 16, 32, 64 or 128; 1
             for an input whose pixels lie side by side without a byte between them.
         packings: how the elements of each conv's filter are packed.
+        flips: whether caches hold int8 with the first bit flipped, as uint8, except the output's.
     """
 
     activations: tuple[Layout, ...]
@@ -166,6 +170,7 @@ class NestLayouts:
     row_units: tuple[int, ...]
     channel_units: tuple[int, ...]
     packings: tuple[Packing, ...]
+    flips: bool = False
 
     @property
     def has_rows(self) -> bool:

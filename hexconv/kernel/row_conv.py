@@ -265,8 +265,8 @@ class RowConv:
 
     @property
     def makes_unsigned(self) -> bool:
-        """Whether its results are uint8 as they are stored."""
-        return not self.is_signed or self.units.is_fours
+        """Whether its results are uint8 as they are stored: all that the matrix engine reads is."""
+        return not self.is_signed or self.units.is_fours or (self.kernel == "hmx" and not self.is_last)
 
     @property
     def splits(self) -> bool:

@@ -14,6 +14,7 @@ from tvm import tirx
 from tvm.ir import Call, Range
 from tvm.sym import Analyzer
 
+from hexconv.compute.stored import FIRST_BIT
 from hexconv.kernel.tiles import PAIR_BYTES, WORD_BYTES
 from hexconv.lower import queues
 from hexconv.lower.copies import part_of
@@ -69,7 +70,9 @@ def start_copies(
 
 
 def _started(run: Run, queue: int, ranges: Analyzer) -> tirx.Stmt:
-    """Start one copy, of one row or of many, if there is any row."""
+    """Start one copy, of one row or of many, if there is any row; HVX copies what is flipped: an engine can't."""
+    if run.flips:
+        return _moved(run)
     target, source = (_address(*place) for place in (run.target, run.source))
     size = itemsize(run.target[0])
     size_bytes = Analyzer().simplify(run.elements * size)
@@ -160,22 +163,29 @@ def _moved(run: Run) -> tirx.Stmt:
 
         def whole(inner: Block, index: tirx.Expr) -> None:
             loaded = tirx.BufferLoad(source, [tirx.Ramp(begin + index * lanes, 1, lanes)])
-            moved = instructions.moved(tirx.reinterpret(instructions.VECTOR, loaded))
+            vector = tirx.reinterpret(instructions.VECTOR, loaded)
+            moved = instructions.flipped(vector) if run.flips else instructions.moved(vector)
             typed = tirx.reinterpret(f"{target.dtype}x{lanes}", moved)
             inner.store(target, tirx.Ramp(first + index * lanes, 1, lanes), typed)
 
         def some(inner: Block, index: tirx.Expr) -> None:
             left, right = (start + index * unit + vectors * lanes for start in (first, begin))
             loaded = tirx.BufferLoad(source, [tirx.Ramp(right, 1, unit) if unit > 1 else right])
-            inner.store(
-                target, tirx.Ramp(left, 1, unit) if unit > 1 else left, instructions.concealed_bytes(loaded, dtype)
-            )
+            copied = instructions.concealed_bytes(loaded, dtype)
+            place = tirx.Ramp(left, 1, unit) if unit > 1 else left
+            inner.store(target, place, _flipped(copied, unit) if run.flips else copied)
 
         at.loop("vector", vectors, whole)
         at.loop("unit", units, some)
 
     block.loop("row", int(run.count) if isinstance(run.count, tirx.IntImm) else run.count, row)
     return block.statement()
+
+
+def _flipped(value: tirx.Expr, elements: int) -> tirx.Expr:
+    """Flip the first bit of some int8 elements."""
+    bits = tirx.const(FIRST_BIT, "int8")
+    return tirx.bitwise_xor(value, tirx.Broadcast(bits, elements) if elements > 1 else bits)
 
 
 def _in_one_register(place: tirx.Expr, unit: int) -> tirx.Expr:

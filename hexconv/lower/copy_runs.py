@@ -27,6 +27,7 @@ class Run:
         elements: how many elements lie side by side.
         count: how many rows of them there are.
         steps: elements from one row to the next, at the target and at the source.
+        flips: whether the first bit of each element, a byte, is flipped on the way.
     """
 
     target: Place
@@ -34,6 +35,7 @@ class Run:
     elements: tirx.Expr
     count: tirx.Expr = ONE
     steps: tuple[int, int] = (0, 0)
+    flips: bool = False
 
     @property
     def places(self) -> tuple[Place, Place]:

@@ -16,6 +16,7 @@ With `requantize.engine = "fast"` a store writes results themselves, by one bias
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -37,6 +38,7 @@ from hexconv.kernel.engine import (
     bias_tables,
     convert_tables,
     is_converted,
+    kernel_copies,
     last_column,
     read_blocks,
     table_word,
@@ -50,10 +52,11 @@ from hexconv.lower.conv_step import with_constants
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
-from hexconv.lower.hvx.stores import BLOCK_PIXELS
+from hexconv.lower.hvx.stores import BLOCK_PIXELS, as_codes
 from hexconv.lower.vtcm import SCOPE
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.activations import TABLE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.names import numbered
 from hexconv.spec.phases import Phases
@@ -171,16 +174,17 @@ class EngineConv:
         packets, end = tap_packets(conv, of.phases, phase), last_column(conv, of.phases, phase[1])
         beyond, tiles = tap_packets(conv, of.phases, phase, is_beyond=True), self._extents[1].phase_columns
         last_row, taps = max(each.row for each in packets), prod(conv.kernel)
+        copies = kernel_copies(self.conv.chain, self.conv.index)
         source, weights = at.source.indices[0], at.weights.indices[0]
         below = at.below.indices[0] - source if last_row else ZERO
 
         def multiply(to: Block, tile: Number, packets: Sequence[TapPacket] = packets) -> None:
             def one(inner: Block, channels: tirx.Expr) -> None:
-                for each in packets:
+                for copy, each in product(range(copies), packets):
                     column = tile + each.image * of.phase_columns
                     crouton = source + (column * of.channel_blocks + channels) * CROUTON_BYTES
                     tap = int32(each.column << COLUMN_BIT | each.row << ROW_BIT)
-                    first = weights + channels * (taps * TAP_BYTES) + each.first * TAP_BYTES
+                    first = weights + ((channels * copies + copy) * taps + each.first) * TAP_BYTES
                     operands = _pointer(at.source, crouton), tap, below, _pointer(at.weights, first)
                     _call(inner, each.name, *operands, int32(each.taps * TAP_BYTES - 1))
 
@@ -249,22 +253,15 @@ class EngineConv:
             bytes_ = [inner.bind("plane", load, instructions.VECTOR) for load in bytes_]
             narrowed = instructions.clamped_bytes(narrow(inner, _whole(inner, bytes_), how, lanes), *self.conv.codes)
             place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
-            inner.store(at.target.source, place, instructions.stored(self._codes(inner, deal_pixels(inner, narrowed))))
+            inner.store(at.target.source, place, self._codes(inner, deal_pixels(inner, narrowed)))
 
         block.loop("pixels", BLOCK_PIXELS // VECTOR_BLOCKS, four_pixels)
         return block.statement()
 
     def _codes(self, block: Block, results: tirx.Expr) -> tirx.Expr:
-        """Look results up, where the conv has a table."""
-        if self.table is None:
-            return results
-        loads = [instructions.load(self.table, half * instructions.BYTES) for half in range(2)]
-        table = [block.bind("table", load, instructions.VECTOR) for load in loads]
-        return block.bind(
-            "codes",
-            instructions.looked_up(block.bind("bytes", results, instructions.VECTOR), table),
-            instructions.VECTOR,
-        )
+        """Return uint8 results as the codes that it stores, elements of its dtype."""
+        codes = as_codes(block, self.conv, self.table, block.bind("bytes", results, instructions.VECTOR))
+        return tirx.reinterpret(f"{self.conv.chain.dtype}x{instructions.BYTES}", codes)
 
     def _emit_clamp(self, at: EngineResults) -> tirx.Stmt:
         """Hold results between two codes where the convert doesn't, and look them up where the conv has a table."""
@@ -274,13 +271,9 @@ class EngineConv:
             place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
             load = tirx.reinterpret(instructions.VECTOR, tirx.BufferLoad(at.target.source, [place]))
             found = inner.bind("codes", load, instructions.VECTOR)
-            inner.store(
-                at.target.source,
-                place,
-                instructions.stored(self._codes(inner, instructions.clamped_bytes(found, *codes))),
-            )
+            inner.store(at.target.source, place, self._codes(inner, instructions.clamped_bytes(found, *codes)))
 
-        if codes == BYTES and self.table is None:
+        if codes == BYTES and self.table is None and self.conv.makes_unsigned:
             return tirx.Evaluate(ZERO)
         block.loop("vector", CROUTON_BYTES // instructions.BYTES, vector)
         return block.statement()
@@ -298,7 +291,8 @@ def _codes_behind(conv: RowConv) -> tuple[int, int]:
 def _is_rectified(conv: RowConv) -> bool:
     """Whether codes begin with the zero point, as behind a relu."""
     assert conv.spec.requantize
-    return conv.codes[0] == conv.spec.requantize.zero_point > 0
+    zero_point = conv.spec.requantize.zero_point - INTEGER_RANGE[conv.chain.dtype][0]
+    return conv.codes[0] == zero_point > 0
 
 
 def _whole(block: Block, planes: Sequence[tirx.Expr]) -> list[tirx.Expr]:

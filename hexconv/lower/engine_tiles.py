@@ -212,7 +212,7 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
     (store,) = all_of(compute, tirx.BufferStore)
     loads = [load for load in all_of(store.value, TensorLoad) if not load.source.same_as(store.buffer)]
     filter = next(load for load in loads if held_by(load.source).role == "filter")
-    source = next(load for load in loads if load is not filter)
+    source = next(load for load in loads if held_by(load.source).role != "filter")
 
     simplify = Analyzer().simplify
 

@@ -26,9 +26,10 @@ from dataclasses import replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Range, TensorLoad
+from tvm.ir import Call, Range, TensorLoad
 from tvm.sym import Analyzer
 
+from hexconv.compute.stored import FIRST_BIT
 from hexconv.lower.block_edges import in_blocks, in_parts_of_a_ring
 from hexconv.lower.copy_runs import ONE, ZERO, Either, Fill, Mover, Piece, Place, Run, is_one, itemsize, joined
 from hexconv.tir.guards import range_of
@@ -334,9 +335,21 @@ def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
     if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, TensorLoad):
         [to], [where] = statement.indices, statement.value.indices
         return [Run((statement.buffer, to), (statement.value.source, where), ONE)]
+    if isinstance(statement, tirx.BufferStore) and (load := _flipped(statement.value)) is not None:
+        [to], [where] = statement.indices, load.indices
+        return [Run((statement.buffer, to), (load.source, where), ONE, flips=True)]
     if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, tirx.IntImm):
         return [Fill((statement.buffer, statement.indices[0]), statement.value, 1)]
     return [statement]
+
+
+def _flipped(value: tirx.Expr) -> TensorLoad | None:
+    """Return the load of an int8 element whose first bit is flipped; None for anything else."""
+    if not isinstance(value, Call) or value.op.name != "tirx.bitwise_xor":
+        return None
+    load, bits = value.args
+    is_flipped = isinstance(load, TensorLoad) and isinstance(bits, tirx.IntImm) and int(bits) == FIRST_BIT
+    return load if is_flipped else None
 
 
 def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:

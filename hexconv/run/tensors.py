@@ -196,9 +196,12 @@ def _filled_up(conv: Conv2d, groups: int, filter: Array, channels: int) -> Array
 
 def _packed(filter: Array, layout: Layout, packing: Packing) -> Array:
     """Return a filter as its kernel wants it."""
-    shifted = filter.astype(np.int32) + packing.shift if packing.shift else filter
+    moves = packing.shift or packing.added
+    shifted = filter.astype(np.int32) + packing.shift if moves else filter
     if packing.taps:
         shifted = shifted.reshape(*shifted.shape[:2], -1)[..., packing.taps].reshape(shifted.shape)
+    if packing.added:
+        shifted = np.concatenate([shifted, *(np.full_like(shifted, each) for each in packing.added)], axis=2)
     rest = 0 if packing.pads_zeros else _rest(packing.dtype)
     return layout.pack(_with_axes_of(layout, shifted), fill=rest).astype(packing.dtype)
 

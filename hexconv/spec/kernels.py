@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.choices import Kernel, Nest, Target
 from hexconv.spec.extents import tensor_extents
+from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.phases import stride_phases
 from hexconv.spec.ranges import sums_refusals
 
@@ -160,8 +161,18 @@ MOST_ENGINE_TAPS = 8
 """Rows and columns of the largest filter that the matrix engine takes in one packet: a crouton has 8 of each."""
 MOST_ENGINE_PHASES = 8
 """The most phase images of a tensor that the matrix engine reads, along an axis."""
-LARGEST_PRODUCT = 255 * 128
-"""Of a byte without a sign and one with a sign."""
+LARGEST_BYTE, LARGEST_WEIGHT = 255, 128
+"""The largest magnitudes of an activation and of a weight that the matrix engine multiplies."""
+
+
+def signed_zero_point(chain: Chain, index: int) -> int:
+    """Return the zero point of the filter of conv `index` as signed bytes have it.
+
+    >>> chain = Chain(input=(1, 8, 8, 1), dtype="uint8", conv=(Conv2d(out_channels=1, filter_zero_point=130),))
+    >>> signed_zero_point(chain, 0)
+    2
+    """
+    return chain.conv[index].filter_zero_point - (MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0)
 
 
 def _engine_refusals(chain: Chain) -> tuple[str, ...]:
@@ -180,13 +191,10 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         (own - stride + reach - 1) // own + 1
         for own, stride, reach in zip(images[index], conv.stride, conv.reach, strict=True)
     ]
-    filters, zero = chain.dtype_of_filters, conv.filter_zero_point
-    if chain.dtype != "uint8":
-        return f"hmx serves uint8 chains, this one is {chain.dtype}"
+    if chain.dtype not in ("uint8", "int8"):
+        return f"hmx serves uint8 and int8 chains, this one is {chain.dtype}"
+    largest = LARGEST_BYTE * (LARGEST_WEIGHT + abs(signed_zero_point(chain, index)))
     wrong = {
-        f"filters of int8 with the zero point 0, or uint8 with 128; that of {name} is {filters} with {zero}": (
-            (filters, zero) not in (("int8", 0), ("uint8", 128))
-        ),
         f"strides whose product is {MOST_ENGINE_PHASES} at most; from {name} on it is {max(images[index])}": (
             max(images[index]) > MOST_ENGINE_PHASES
         ),
@@ -197,7 +205,7 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,
         f"sums that wrap; those of {name} saturate": chain.saturates(index),
         f"sums of 32 bits; {inputs * rows * columns} products of {name} may take more": (
-            inputs * rows * columns * LARGEST_PRODUCT >= 1 << 31
+            inputs * rows * columns * largest >= 1 << 31
         ),
     }
     return next((f"hmx serves {what}" for what, is_wrong in wrong.items() if is_wrong), "")

@@ -67,7 +67,7 @@ class Plan:
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
             (`hexconv.spec.kernel_choice`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
-            rows. `"hmx"` computes whole chains of uint8 by packets of Hexagon's matrix engine, in the documented
+            rows. `"hmx"` computes whole chains of bytes by packets of Hexagon's matrix engine, in the documented
             schedule; a model performs them, and nothing of it ran on hardware. If this is left out, a conv gets the
             fastest kernel that serves it where it runs and obeys all knobs that are stated; that is never hmx.
         threads: how many bands of the output's rows are computed side by side, each with caches of its own, and no more

@@ -180,6 +180,7 @@ SERVES: dict[Dtype, tuple[Kernel, ...]] = {
     "float32": ("plain",),
     "float16": ("plain",),
     "uint8": (*OF_INTEGERS, "hmx"),
+    "int8": (*OF_INTEGERS, "hmx"),
 }
 UNSERVED: dict[Kernel, int] = {"plain": 12, "hvx": 4, "hmx": 24}
 """For each kernel, in one of how many chains something is drawn that it can't serve; for hvx, in some convs only."""

@@ -113,16 +113,16 @@ class Scope:
 EVERYTHING = Scope()
 """The scope of the sweep."""
 
-OF_ENGINE = Scope(dtypes=("uint8",), kernels=("hmx",), storages=("vtcm",))
+OF_ENGINE = Scope(dtypes=("uint8", "int8"), kernels=("hmx",), storages=("vtcm",))
 """Cases for the matrix engine."""
 
 
 def for_engine(draw: Draw, chain: Chain) -> Chain:
     """Return a chain of the same tensors' channels that the matrix engine serves, with the padding that fits.
 
-    One conv in two is requantised by the engine's convert.
+    One conv in two is requantised by the engine's convert. Two filters of three have the zero point for which it
+    multiplies the fewest taps.
     """
-    filter_dtype = "uint8" if chain.filter_dtype in (None, "uint8") else "int8"
     convs, phases = list[Conv2d](), [1, 1]
     for conv in reversed(chain.conv):
         how = conv.requantize or Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
@@ -134,7 +134,8 @@ def for_engine(draw: Draw, chain: Chain) -> Chain:
         strides = zip(conv.stride, phases, strict=True)
         stride = [some if some * behind <= MOST_ENGINE_PHASES else 1 for some, behind in strides]
         phases = [some * behind for some, behind in zip(stride, phases, strict=True)]
-        zero = 128 if filter_dtype == "uint8" else 0
+        usual = MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
+        zero = conv.filter_zero_point if draw.is_one_in(3) else usual
         convs.insert(
             0,
             replace(
@@ -147,7 +148,7 @@ def for_engine(draw: Draw, chain: Chain) -> Chain:
                 sum_limit=None,
             ),
         )
-    return replace(chain, filter_dtype=filter_dtype, conv=tuple(convs))
+    return replace(chain, conv=tuple(convs))
 
 
 @dataclass(frozen=True)

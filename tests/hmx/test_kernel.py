@@ -14,7 +14,14 @@ from hexconv.analyze.planned import Planned
 from hexconv.analyze.usage import cache_usage
 from hexconv.build.built_chain import built_chain
 from hexconv.errors import InputError, RunFailed, Unsupported
-from hexconv.kernel.engine import EXPONENTS, LINE_BYTES, bias_tables, clear_of_lines, placed_clear_of_lines
+from hexconv.kernel.engine import (
+    EXPONENTS,
+    LINE_BYTES,
+    bias_tables,
+    clear_of_lines,
+    kernel_copies,
+    placed_clear_of_lines,
+)
 from hexconv.kernel.engine_words import LEAVES, packets
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
@@ -23,6 +30,7 @@ from hexconv.search import Question, best_plan
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels, settled
+from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.random_chains import OF_ENGINE, Seeded
 from tests.hmx.definition import stored
@@ -67,10 +75,47 @@ def test_two_convs_of_ragged_sizes_are_exact(plan: Plan) -> None:
     check(Case("ragged", CHAIN, plan))
 
 
+def signed(conv: Conv2d) -> Conv2d:
+    """Return a conv whose results have a sign, each code 128 less."""
+    how = conv.requantize
+    assert how
+    clamp = how.clamp and (how.clamp[0] - 128, how.clamp[1] - 128)
+    return replace(conv, requantize=replace(how, zero_point=how.zero_point - 128, clamp=clamp))
+
+
+SIGNED = replace(CHAIN, dtype="int8", zero_point=-15)
+
+
 @pytest.mark.simulator
-def test_results_are_looked_up() -> None:
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_results_are_looked_up(is_signed: bool) -> None:
     """Behind HVX's narrowing, and behind a convert."""
-    check(Case("tables", replace(CHAIN, conv=tuple(LOOKED_UP)), PLANS["documented"]))
+    chain = replace(SIGNED, conv=tuple(map(signed, LOOKED_UP))) if is_signed else replace(CHAIN, conv=tuple(LOOKED_UP))
+    check(Case("tables", chain, PLANS["documented"]))
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize("hows", [(HOW, HOW), pytest.param((FAST, CUT), marks=pytest.mark.deep)])
+def test_int8_goes_through_the_engine_by_its_first_bit(hows: tuple[Requantize, Requantize], plan: Plan) -> None:
+    """Flipped on the way in, by a copy of HVX, and between convs; the output has its sign again, as has its fringe."""
+    convs = tuple(signed(replace(CONV, requantize=how)) for how in hows)
+    check(Case("signed", replace(SIGNED, conv=convs), plan))
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("dtype", "zeros", "kernels"),
+    [("int8", (5, -128), [2, 3]), pytest.param("uint8", (0, 131), [3, 2], marks=pytest.mark.deep)],
+)
+def test_what_a_zero_point_takes_off_stands_in_further_kernels(
+    dtype: Dtype, zeros: tuple[int, int], kernels: list[int]
+) -> None:
+    """One more, or two where one byte can't hold it; in groups, too."""
+    first, second = (replace(CONV, filter_zero_point=zero) for zero in zeros)
+    chain = replace(CHAIN, filter_dtype=dtype, conv=(first, replace(second, groups=5)))
+    assert [kernel_copies(chain, index) for index in range(2)] == kernels
+    check(Case("zero points", chain, PLANS["documented"]))
 
 
 @pytest.mark.simulator
@@ -141,18 +186,23 @@ def test_drawn_cases_are_exact(number: int) -> None:
         check(case)
 
 
+WORDS = Conv2d(out_channels=8, requantize=replace(HOW, zero_point=0))
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        (replace(CHAIN, dtype="int8", zero_point=0), "hmx serves uint8 chains, this one is int8"),
+        (
+            Chain(input=(1, 8, 8, 8), dtype="int16", filter_dtype="int8", conv=(WORDS,)),
+            "hmx serves uint8 and int8 chains, this one is int16",
+        ),
         (
             replace(CHAIN, conv=(replace(CONV, stride=(3, 1)),) * 2),
             "strides whose product is 8 at most; from chain.conv",
         ),
-        (replace(CHAIN, filter_dtype="uint8"), "hmx serves filters of int8 with the zero point 0, or uint8 with 128"),
         (replace(CHAIN, conv=(CONV, replace(CONV, requantize=None))), "hmx serves convs that are requantised"),
     ],
-    ids=["dtype", "stride", "filter", "sums"],
+    ids=["dtype", "stride", "sums"],
 )
 def test_what_it_does_not_serve_goes_to_hvx_and_says_why(changed: Chain, why: str) -> None:
     choices = choose_kernels(changed, Plan(kernel="hmx"), "hexagon")

@@ -304,7 +304,7 @@ def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
     for number in range(row.tile.vectors):
         totals = [value_in(registers[number]) for registers in sums]
         made = narrow_ready(block, [*totals, *[totals[-1]] * (WORD_CHANNELS - len(sums))], conv.narrowing)
-        codes = as_codes(block, row.target, instructions.clamped_bytes(made, *conv.codes))
+        codes = as_codes(block, conv, row.target.table, instructions.clamped_bytes(made, *conv.codes))
         found.append(block.bind("words", with_fringe(codes, conv.fringe, len(sums)), instructions.VECTOR))
     return found
 

@@ -67,11 +67,10 @@ def store_vector(block: Block, target: Target, element: Number, value: tirx.Expr
     block.store(target.buffer, tirx.Ramp(element, 1, lanes), tirx.reinterpret(f"{target.buffer.dtype}x{lanes}", value))
 
 
-def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
-    """Turn uint8 results into the codes that the target stores: look them up, or flip their first bit for int8."""
-    conv = target.conv
-    if target.table is not None:
-        loads = [instructions.load(target.table, half * instructions.BYTES) for half in range(2)]
+def as_codes(block: Block, conv: RowConv, held: tirx.Buffer | None, results: tirx.Expr) -> tirx.Expr:
+    """Turn uint8 results into the codes that a conv stores: look them up, or flip their first bit for int8."""
+    if held is not None:
+        loads = [instructions.load(held, half * instructions.BYTES) for half in range(2)]
         table = [block.bind("table", load, instructions.VECTOR) for load in loads]
         codes = block.bind("codes", instructions.looked_up(results, table), instructions.VECTOR)
         return instructions.flipped(codes) if conv.is_signed and conv.makes_unsigned else codes
@@ -229,7 +228,7 @@ def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: 
         lanes = _lanes(block, target, part, len(there))
         narrowed = narrow(block, _filled_up(there, VECTOR_BLOCKS), conv.narrowing, lanes)
         ordered = deal_pixels(block, instructions.clamped_bytes(narrowed, *conv.codes))
-        store_vector(block, target, place, kept(conv, as_codes(block, target, ordered), channels))
+        store_vector(block, target, place, kept(conv, as_codes(block, conv, target.table, ordered), channels))
 
 
 def _store_narrow(block: Block, target: Target, part: int, column: Number, sums: Sequence[tirx.Expr]) -> None:
@@ -259,7 +258,8 @@ def _codes(block: Block, target: Target, part: int, sums: Sequence[tirx.Expr]) -
     lanes = [target.lanes(block, part)] * VECTOR_BLOCKS if target.lanes else []
     in_turn = [sums[at % len(sums)] for at in range(VECTOR_BLOCKS)]
     narrowed = narrow(block, in_turn, target.conv.narrowing, lanes)
-    return as_codes(block, target, deal_pixels(block, instructions.clamped_bytes(narrowed, *target.conv.codes)))
+    ordered = deal_pixels(block, instructions.clamped_bytes(narrowed, *target.conv.codes))
+    return as_codes(block, target.conv, target.table, ordered)
 
 
 def _store_two(block: Block, target: Target, column: Number, apart: int, sums: Sequence[tirx.Expr]) -> None:
@@ -269,7 +269,7 @@ def _store_two(block: Block, target: Target, column: Number, apart: int, sums: S
     given = target.lanes(block, 0) if target.lanes else None
     lanes = {name: instructions.twice(block, value) for name, value in given.items()} if given is not None else None
     narrowed = narrow(block, sums, conv.narrowing, [lanes] * len(sums) if lanes is not None else [])
-    codes = as_codes(block, target, deal_pixels(block, instructions.clamped_bytes(narrowed, *conv.codes)))
+    codes = as_codes(block, conv, target.table, deal_pixels(block, instructions.clamped_bytes(narrowed, *conv.codes)))
     fringe = instructions.filled(conv.fringe & 0xFF)
     pair = block.bind("both", instructions.exchange(fringe, codes, CHANNEL_BLOCK // 2), "int32x64")
     for place, half in ((column, instructions.lower(pair)), (column + apart, instructions.upper(pair))):
