@@ -45,7 +45,7 @@ from hexconv.lower.host_code import host_target
 from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possible, with_target
 from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.shared_caches import without_views
-from hexconv.lower.stages import without_compaction
+from hexconv.lower.stages import without_idle_passes
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
 from hexconv.tir.trees import all_of, around, steps_of
 
@@ -399,6 +399,6 @@ def _passed(functions: Callable, target: str) -> tvm.IRModule:
     pipeline, finish, _device = tirx.get_tir_pipeline("default")
     machine = hexagon_target(isas()[0]) if target == "hexagon" else host_target()
     bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
-    with without_compaction():
+    with without_idle_passes():
         finished = finish()(pipeline(bound))
     return tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})

@@ -12,11 +12,13 @@ through variables, but not through buffers, and take no longer than the arithmet
 """
 
 from dataclasses import replace
+from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call
+from tvm.ir.instrument import pass_instrument
 
 from hexconv.compute.activation_code import CALLED, FUNCTIONS, activated
 from hexconv.lower import copy_code, overlap, rings
@@ -26,6 +28,7 @@ from hexconv.schedule.stream import ReadAhead
 from hexconv.spec.names import INPUT
 from hexconv.tir import guards
 from hexconv.tir.statements import int32, scalar_register
+from hexconv.tir.trees import all_of, steps_of
 
 
 def _passed(module: tvm.IRModule, *passes: tvm.ir.transform.Pass) -> tvm.IRModule:
@@ -207,3 +210,73 @@ def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
     """
     others = [] if shares_memory else ["tirx.StorageRewrite"]
     return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *others])
+
+
+def without_idle_passes() -> tvm.transform.PassContext:
+    """Return the same context for a module that `lower` made: passes are skipped where they would change nothing.
+
+    Half of the passes' time goes to some that rewrite every expression. Lowering has simplified its modules after each
+    change. Others, such as loops that are written by hand, need TVM's last simplification.
+    """
+    disabled = ["s_tir.CompactBufferAllocation", *UNUSED]
+    return tvm.transform.PassContext(disabled_pass=disabled, instruments=[_WithoutIdlePasses()])
+
+
+UNUSED = ("s_tir.InjectVirtualThread", "s_tir.InjectPermutedLayout")
+"""Passes for threads of GPUs and for annotations that no schedule here has; they copy the module all the same."""
+
+
+@pass_instrument
+class _WithoutIdlePasses:
+    """Skips passes that find nothing to change; each would rewrite every expression of the module for a result alike.
+
+    - LowerOpaqueBlock puts 0 for the index of a loop of one trip, VectorizeLoop a vector for that of a vectorised one.
+    - HoistIfThenElse moves an `if` out of a loop whose whole body it is.
+    - RenormalizeSplitPattern divides comparisons and divisions of sums with common factors: `x * 8 + y < 56`.
+    - The simplification behind them, and RemoveNoOp, find work only where one of these has been.
+    """
+
+    def __init__(self) -> None:
+        self.has_changed = False
+
+    def should_run(self, module: tvm.IRModule, pass_info: Any) -> bool:
+        """Whether a pass of TVM may change the module."""
+        if pass_info.name in _TIDYING:
+            return self.has_changed
+        if pass_info.name not in _CHANGES:
+            return True
+        kinds, is_changed = _CHANGES[pass_info.name]
+        may_change = any(map(is_changed, all_of(module, *kinds)))
+        self.has_changed |= may_change
+        return may_change or pass_info.name not in _IDLE_OTHERWISE
+
+
+def _is_no_loop(loop: tirx.For) -> bool:
+    """Whether a loop has one trip, or becomes vectors or copies of its body."""
+    is_one = isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1
+    return is_one or loop.kind in (tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED)
+
+
+def _is_under_guard(loop: tirx.For) -> bool:
+    """Whether the whole body of a loop stands under an `if`, but for values that it names."""
+    acts = [step for step in steps_of(loop.body) if not isinstance(step, (tirx.Bind, tirx.DeclBuffer))]
+    return all(isinstance(step, (tirx.IfThenElse, tirx.AttrStmt, tirx.AllocBuffer)) for step in acts)
+
+
+def _has_products(expression: tirx.Expr) -> bool:
+    """Whether a comparison or a division, or a sum in it, has products."""
+    if isinstance(expression, (*_COMPARED, tirx.Add, tirx.Sub)):
+        return _has_products(expression.a) or _has_products(expression.b)
+    return isinstance(expression, tirx.Mul)
+
+
+_COMPARED = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.FloorDiv)
+
+_CHANGES = {
+    "s_tir.LowerOpaqueBlock": ((tirx.For,), _is_no_loop),
+    "s_tir.HoistIfThenElse": ((tirx.For,), _is_under_guard),
+    "s_tir.RenormalizeSplitPattern": (_COMPARED, _has_products),
+}
+"""What passes change, and which nodes of what kinds they do change."""
+_IDLE_OTHERWISE = ("s_tir.HoistIfThenElse", "s_tir.RenormalizeSplitPattern")
+_TIDYING = ("tirx.StmtSimplify", "tirx.RemoveNoOp")
