@@ -54,20 +54,33 @@ static int look_up_all(void *user, Tensor source, Tensor result) {
     return in_parts(user, look_up_part, &work, vectors_of(bytes_of(result)), FEW);
 }
 
+struct four_vectors {
+    V of[4];
+};
+
 /* Floats that codes stand for, looked up byte by byte. */
+ALWAYS struct four_vectors reals_of_codes(const struct looked_up tables[4], V codes) {
+    const W low = Q6_W_vshuff_VVR(look(tables[1], codes), look(tables[0], codes), -1), high = Q6_W_vshuff_VVR(look(tables[3], codes), look(tables[2], codes), -1);
+    const W one = Q6_W_vshuff_VVR(Q6_V_lo_W(high), Q6_V_lo_W(low), -2), two = Q6_W_vshuff_VVR(Q6_V_hi_W(high), Q6_V_hi_W(low), -2);
+    return (struct four_vectors){{Q6_V_lo_W(one), Q6_V_hi_W(one), Q6_V_lo_W(two), Q6_V_hi_W(two)}};
+}
+
 static void look_reals_up_part(const void *given, size_t first, size_t end) {
     const struct vectors *const work = given;
     const struct hexconv_reals *const form = work->form;
     const struct looked_up tables[4] = {table_of(form->bytes[0]), table_of(form->bytes[1]), table_of(form->bytes[2]), table_of(form->bytes[3])};
-    for (size_t i = first; i < end; i++) {
-        const V codes = vector_at(work->one, i);
-        const W low = Q6_W_vshuff_VVR(look(tables[1], codes), look(tables[0], codes), -1);
-        const W high = Q6_W_vshuff_VVR(look(tables[3], codes), look(tables[2], codes), -1);
-        const W one = Q6_W_vshuff_VVR(Q6_V_lo_W(high), Q6_V_lo_W(low), -2), two = Q6_W_vshuff_VVR(Q6_V_hi_W(high), Q6_V_hi_W(low), -2);
-        put_at(work->result, 4 * i, Q6_V_lo_W(one));
-        if ((4 * i + 1) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 1, Q6_V_hi_W(one));
-        if ((4 * i + 2) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 2, Q6_V_lo_W(two));
-        if ((4 * i + 3) * VECTOR < (size_t)(work->result.end - work->result.begin)) put_at(work->result, 4 * i + 3, Q6_V_hi_W(two));
+    const size_t size = (size_t)(work->result.end - work->result.begin), whole = least_of(end, size / (4 * VECTOR));
+    const uint8_t *from = work->one.begin + first * VECTOR;
+    uint8_t *to = work->result.begin + 4 * first * VECTOR;
+    size_t i = first;
+    for (; i < whole; i++, from += VECTOR, to += 4 * VECTOR) {
+        const struct four_vectors made = reals_of_codes(tables, load(from));
+        put(to, made.of[0]), put(to + VECTOR, made.of[1]), put(to + 2 * VECTOR, made.of[2]), put(to + 3 * VECTOR, made.of[3]);
+    }
+    for (; i < end; i++) {
+        const struct four_vectors made = reals_of_codes(tables, vector_at(work->one, i));
+        for (size_t part = 0; part < 4; part++)
+            if ((4 * i + part) * VECTOR < size) put_at(work->result, 4 * i + part, made.of[part]);
     }
 }
 
@@ -207,13 +220,10 @@ struct scaled {
 };
 
 /* Bytes of channels in the order of lanes, from one channel on. */
-static V repeat(const uint8_t *of, size_t count, size_t first) {
-    uint8_t lanes[VECTOR] __attribute__((aligned(128)));
+static V repeat(struct span within, const uint8_t *of, size_t count, size_t first) {
+    uint8_t lanes[2 * VECTOR] __attribute__((aligned(128)));
     if (first + VECTOR <= count) return load(of + first);
-    for (size_t i = 0, at = first; i < VECTOR; i++) {
-        lanes[i] = of[at];
-        if (++at == count) at = 0;
-    }
+    for (size_t i = 0, at = first; i < VECTOR; i += count - at, at = 0) put(lanes + i, load_some(within, of + at, least_of(count - at, VECTOR)));
     return *(const V *)lanes;
 }
 
@@ -225,10 +235,14 @@ ALWAYS W widened(V low, V high) { /* halves of two bytes each, of even and of od
 static struct scaled scaled_by(const struct channels *work, size_t first) {
     V planes[HEXCONV_PLANES];
     if (work->gates != NULL) {
-        const V gates = repeat(work->gates, work->count, first);
+        uint8_t *const begin = (uint8_t *)(uintptr_t)work->gates; /* read alone */
+        const V gates = repeat((struct span){begin, begin + work->count}, work->gates, work->count, first);
         for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = look(table_of(work->form->planes + plane * CODES), gates);
-    } else
-        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = repeat(work->form->planes + plane * work->count, work->count, first);
+    } else {
+        uint8_t *const begin = (uint8_t *)(uintptr_t)work->form->planes;
+        const struct span all = {begin, begin + HEXCONV_PLANES * work->count};
+        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = repeat(all, begin + plane * work->count, work->count, first);
+    }
     struct scaled by = {{planes[0], planes[1], planes[2]}, planes[9], Q6_Wuh_vzxt_Vub(planes[3]), Q6_Wuh_vzxt_Vub(planes[4]),
                         widened(planes[5], planes[6]), widened(planes[7], planes[8])};
     return by;

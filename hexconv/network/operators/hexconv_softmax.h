@@ -6,7 +6,7 @@
 #ifndef HEXCONV_SOFTMAX_H
 #define HEXCONV_SOFTMAX_H
 
-#include "hexconv_vectors.h"
+#include "hexconv_moves.h"
 
 struct softened {
     Tensor source, result;
@@ -42,14 +42,29 @@ static __attribute__((noinline)) void soften_again(const struct softened *work, 
             soften(work->source, work->powers, work->lines, first + lane, i, i + 1, work->result);
 }
 
+enum { HELD_LINES = 32 }; /* whose powers are kept from when they are added up */
+
+/* Codes of 128 powers over their sums, before they are turned, and how far these lie from the middle between two codes. */
+ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *powers, const struct words *by, const struct words *shifts, struct words *apart) {
+    V fixed[4];
+    UNROLLED for (int k = 0; k < 4; k++) {
+        const V share = Q6_Vw_vasr_VwVw(product_above(Q6_Vw_vasl_VwR(powers->of[k], 7), by->of[k]), shifts->of[k]);
+        const V steps = Q6_Vw_vadd_VwVw(product_above(share, Q6_V_vsplat_R(form->multiplier)), Q6_V_vsplat_R(form->offset));
+        apart->of[k] = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(form->close)), Q6_V_vsplat_R((1 << POINT) - 1));
+        fixed[k] = Q6_Vw_vasr_VwR(steps, POINT - 15);
+    }
+    const V even = Q6_Vh_vasr_VwVwR_sat(fixed[1], fixed[0], 15), odd = Q6_Vh_vasr_VwVwR_sat(fixed[3], fixed[2], 15);
+    return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(Q6_Vub_vsat_VhVh(odd, even), bytes(form->least)), bytes(form->most));
+}
+
 static void soften_part(const void *given, size_t first, size_t end) {
     const struct softened *const work = given;
     const struct hexconv_softmax *const form = work->form;
     const size_t wide = work->lines.apart, units = vectors_of(wide), count = work->lines.count;
     const struct span source = span_of(work->source), result = span_of(work->result);
     const struct looked_up planes[3] = {table_of(form->planes[0]), table_of(form->planes[1]), table_of(form->planes[2])};
-    const V flip = bytes(form->flip), least = bytes(form->least), most = bytes(form->most), sign = bytes(form->sign);
-    const V close = Q6_V_vsplat_R(form->close), fraction = Q6_V_vsplat_R((1 << POINT) - 1), offset = Q6_V_vsplat_R(form->offset);
+    const V flip = bytes(form->flip), sign = bytes(form->sign), fraction = Q6_V_vsplat_R((1 << POINT) - 1);
+    V held[4 * HELD_LINES], nearest[HELD_LINES];
     for (size_t unit = first; unit < end; unit++) {
         const size_t x = unit % units * VECTOR, at = unit / units * count * wide + x, now = least_of(VECTOR, wide - x);
         V largest = Q6_V_vzero();
@@ -60,29 +75,35 @@ static void soften_part(const void *given, size_t first, size_t end) {
         for (size_t i = 0; i < count; i++) {
             const struct words power = POWER(i);
             for (int k = 0; k < 4; k++) by.of[k] = Q6_Vw_vadd_VwVw(by.of[k], power.of[k]);
+            if (i < HELD_LINES) for (int k = 0; k < 4; k++) held[4 * i + (size_t)k] = power.of[k];
         }
         for (int k = 0; k < 4; k++) {
             shifts.of[k] = Q6_Vw_vsub_VwVw(Q6_Vuw_vcl0_Vuw(by.of[k]), Q6_V_vsplat_R(1));
             by.of[k] = one_over(Q6_Vw_vasl_VwVw(by.of[k], shifts.of[k]));
             shifts.of[k] = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(7), shifts.of[k]);
         }
-        for (size_t i = 0; i < count; i++) {
-            const struct words power = POWER(i);
-            struct words apart, fixed;
-            V nearest = fraction;
-            for (int k = 0; k < 4; k++) {
-                const V share = Q6_Vw_vasr_VwVw(product_above(Q6_Vw_vasl_VwR(power.of[k], 7), by.of[k]), shifts.of[k]);
-                const V steps = Q6_Vw_vadd_VwVw(product_above(share, Q6_V_vsplat_R(form->multiplier)), offset);
-                apart.of[k] = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, close), fraction);
-                nearest = Q6_Vw_vmin_VwVw(nearest, apart.of[k]);
-                fixed.of[k] = Q6_Vw_vasr_VwR(steps, POINT - 15);
+        for (size_t begin = 0; begin < count; begin += HELD_LINES) {
+            const size_t lines = least_of(count - begin, HELD_LINES);
+            V least_near = fraction;
+            for (size_t line = 0; line < lines; line++) {
+                struct words power, apart;
+                if (begin == 0) for (int k = 0; k < 4; k++) power.of[k] = held[4 * line + (size_t)k];
+                else power = POWER(begin + line);
+                const V codes = Q6_V_vxor_VV(shares_of(form, &power, &by, &shifts, &apart), sign);
+                uint8_t *const to = result.begin + at + (begin + line) * wide;
+                if (now == VECTOR) put(to, codes);
+                else put_some(to, codes, now);
+                nearest[line] = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
+                least_near = Q6_Vw_vmin_VwVw(least_near, nearest[line]);
             }
-            const V even = Q6_Vh_vasr_VwVwR_sat(fixed.of[1], fixed.of[0], 15), odd = Q6_Vh_vasr_VwVwR_sat(fixed.of[3], fixed.of[2], 15);
-            const V codes = Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(Q6_Vub_vsat_VhVh(odd, even), least), most);
-            uint8_t *const to = result.begin + at + i * wide;
-            if (now == VECTOR) put(to, Q6_V_vxor_VV(codes, sign));
-            else put_some(to, Q6_V_vxor_VV(codes, sign), now);
-            if (is_any_below(nearest, 2 * form->close)) soften_again(work, at, i, (const int32_t *)apart.of, now);
+            if (!is_any_below(least_near, 2 * form->close)) continue;
+            for (size_t line = 0; line < lines; line++) {
+                struct words apart;
+                if (!is_any_below(nearest[line], 2 * form->close)) continue;
+                const struct words power = POWER(begin + line);
+                (void)shares_of(form, &power, &by, &shifts, &apart);
+                soften_again(work, at, begin + line, (const int32_t *)apart.of, now);
+            }
         }
 #undef POWER
     }
