@@ -270,9 +270,10 @@ static void scale_part(const void *given, size_t first, size_t end) {
         const V *const aligned = (const V *)work->codes.begin;
         V *const results = (V *)work->result.begin;
         size_t i = unit;
-        for (; i + work->period < middle; i += 2 * work->period) {
-            const V one = WITHIN(scale(&by, aligned[i], shift)), other = WITHIN(scale(&by, aligned[i + work->period], shift));
-            results[i] = one, results[i + work->period] = other;
+        for (; i + 3 * work->period < middle; i += 4 * work->period) {
+            V made[4];
+            UNROLLED for (size_t k = 0; k < 4; k++) made[k] = WITHIN(scale(&by, aligned[i + k * work->period], shift));
+            UNROLLED for (size_t k = 0; k < 4; k++) results[i + k * work->period] = made[k];
         }
         for (; i < middle; i += work->period) results[i] = WITHIN(scale(&by, aligned[i], shift));
         for (; i < work->vectors; i += work->period) put_at(work->result, i, WITHIN(scale(&by, vector_at(work->codes, i), shift)));
