@@ -73,6 +73,7 @@ from hexconv.kernel.engine import (
     engine_filter,
     is_converted,
     row_packets,
+    tap_packets,
 )
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
@@ -380,9 +381,15 @@ def crosses_lines(axes: BlockAxes) -> Any:
         if cache.role == "filter":
             rows, columns = axes.chain.conv[cache.number - 1].kernel
             crosses = crosses | (is_larger & (LINE_BYTES % (rows * columns * TAP_BYTES) > 0))
-        elif cache.role in ("input", "intermediate") and axes.chain.conv[cache.number].kernel[0] > 1:
+        elif cache.role in ("input", "intermediate") and _reads_below(axes, cache.number):
             crosses = crosses | (is_larger & (np.asarray(cache.shape[1]) > 1))
     return crosses
+
+
+def _reads_below(axes: BlockAxes, index: int) -> bool:
+    """Whether a packet of conv `index` reads the crouton below, too: in phase images few taps reach it."""
+    phases, conv = axes.extents[index].phases, axes.chain.conv[index]
+    return any(each.row for phase in axes.extents[index + 1].images for each in tap_packets(conv, phases, phase))
 
 
 def _row_elements(axes: BlockAxes, tensor: int) -> int:
