@@ -20,6 +20,7 @@ import numpy as np
 
 from hexconv.build.built_chain import Argument, Built
 from hexconv.errors import InputError, RunFailed
+from hexconv.kernel.engine_words import LEAVES, PREFIX
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
 from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.run.measurement import Array, Measurement
@@ -173,7 +174,7 @@ def chain_object(folder: Path, chain: Built, library: Path) -> HexagonObject:
         library: the object or archive that has it.
     """
     flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{folder / chain.name}.h"')
-    elf = joined(folder, library, "chain_entry.c", chain.isa, *flags)
+    elf = joined(folder, library, "chain_entry.c", chain.isa, *flags, chains=(chain.name,))
     return called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
 
 
@@ -193,7 +194,7 @@ def called_chain(
     return simulator.run_object(kernel, [given, weights], [(chain.output.shape, chain.output.dtype)])
 
 
-def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str) -> bytes:
+def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str, chains: Sequence[str] = ()) -> bytes:
     """Link a library and the function that the harness calls to one object.
 
     Args:
@@ -202,9 +203,26 @@ def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str) -> by
         entry: the file with the function that the harness calls; it lies beside the simulator's platform.
         isa: the instruction set of the library.
         flags: further flags for the compiler.
+        chains: the C names of the chains in the library.
     """
-    with resources.as_file(_PLACE) as place, resources.as_file(_HARNESS) as harness:
-        return join_foreign(library, place / entry, isa, f"-I{folder}", f"-I{harness}", *flags)
+    with resources.as_file(_PLACE) as place, resources.as_file(_HARNESS) as harness, scratch() as own:
+        packets = own / "packets.c"
+        packets.write_text(_modelled_packets(library.read_bytes(), chains))
+        flags = (str(packets), f"-I{folder}", f"-I{harness}", *flags)
+        return join_foreign(library, place / entry, isa, *flags)
+
+
+def _modelled_packets(library: bytes, chains: Sequence[str]) -> str:
+    """Return C that takes the place of the matrix engine's packets in chains: functions that jump to the model's."""
+    names = [f"{chain}_hmx_{packet}" for chain in chains for packet in LEAVES]
+    return "".join(
+        _JUMP.format(name, PREFIX + name.rpartition("_hmx_")[2]) for name in names if name.encode() in library
+    )
+
+
+_JUMP = """__asm__(".section .text.{0},\\"ax\\",@progbits\\n.p2align 4\\n.globl {0}\\n.hidden {0}\\n"
+        "{0}:\\n{{ jump {1} }}\\n");
+"""
 
 
 def called(elf: bytes, isa: str, scratch_bytes: int, vtcm_bytes: int, threads: int) -> HexagonObject:

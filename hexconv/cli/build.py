@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from hexconv.cli.options import Count, Seed, check_folder, model_of
 from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError
-from hexconv.spec.choices import Objective, Project, Target
+from hexconv.spec.choices import Kernel, Objective, Project, Target
 
 if TYPE_CHECKING:
     from hexconv.build import Built
@@ -32,6 +32,7 @@ def build_(
     objective: Objective | None = None,
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     threads: Count | None = None,
+    kernel: Kernel | None = None,
     stubs: Annotated[bool, Parameter(negative=())] = False,
     project: Project | None = None,
     seed: Seed = 0,
@@ -59,6 +60,7 @@ def build_(
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
             this machine.
+        kernel: for a model, give every piece this kernel, such as hmx, where it serves; the others get the fastest.
         stubs: for a model, leave what hexconv has no operator or no plan for to functions in C, whose signatures are
             written, for you to fill in.
         project: also write a host program, the DSP's side of it, their interface and how to compile them for a device,
@@ -73,7 +75,7 @@ def build_(
     check_folder("--output", output)
     sources = Sources(None, weights, image, random)
     code = Code.of(target, isa)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project, kernel)
     if model := model_of(cases):
         return _build_model(model, sources, asked, output, json)
     _check_cases(asked)
@@ -130,13 +132,14 @@ def _check_cases(asked: ModelOptions) -> None:
     """Refuse options that are for models if case files were given.
 
     Raises:
-        InputError: `--vtcm`, `--objective`, `--shape`, `--threads` or `--stubs` was given.
+        InputError: `--vtcm`, `--objective`, `--shape`, `--threads`, `--kernel` or `--stubs` was given.
     """
     for option, value in (
         ("--vtcm", asked.vtcm),
         ("--objective", asked.objective),
         ("--shape", " ".join(asked.shapes)),
         ("--threads", asked.threads),
+        ("--kernel", asked.kernel),
         ("--stubs", " " if asked.stubs else ""),
     ):
         if value:

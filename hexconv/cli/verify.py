@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from hexconv.cli.options import Count, Seconds, Seed
 from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError, ToolMissing
-from hexconv.spec.choices import Objective, Target
+from hexconv.spec.choices import Kernel, Objective, Target
 
 SPARE = ("kernel", "pieces", "elements", "convs")
 """The columns that a table leaves out to fit 80 columns."""
@@ -21,6 +21,7 @@ def verify(
     vtcm: str | None = None,
     objective: Objective | None = None,
     threads: Count | None = None,
+    kernel: Kernel | None = None,
     image: Annotated[Path | None, Parameter(name="--input")] = None,
     inputs: Path | None = None,
     mean: str | None = None,
@@ -50,6 +51,7 @@ def verify(
         vtcm: let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
         objective: plan each chain for the least of this; the default is that of `hexconv best`.
         threads: let each chain run on this many threads of Hexagon; the default is one.
+        kernel: give every piece this kernel, such as hmx, where it serves; the others get the fastest.
         image: take the model's inputs, by their names, from this .npz file; the default is random ones.
         inputs: compare the first output with ONNX Runtime's over all inputs in this folder, too: .npz files with the
             model's inputs by their names, or for one input .npy files and images (resized; Pillow reads them).
@@ -76,7 +78,7 @@ def verify(
     code = Code.of(target, isa)
     if code.missing:
         raise ToolMissing(code.missing)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, kernel=kernel)
     pixels = Pixels(numbers_of("--mean", mean, (0.0,)), numbers_of("--deviation", deviation, (1.0,)))
     wanted = asked.wanted("verify", image)
     with waiting(f"reading {model.name}"):

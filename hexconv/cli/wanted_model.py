@@ -15,7 +15,7 @@ from hexconv.network import Wanted
 from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.spec import Target
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective, Project
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Project
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ class ModelOptions:
         seed: the seed of the inputs that are drawn.
         stubs: whether what is missing is left to functions that the caller writes.
         project: what to write around the library.
+        kernel: the kernel that every piece is to get where it serves; None for the fastest.
     """
 
     code: Code
@@ -95,6 +96,7 @@ class ModelOptions:
     seed: int = 0
     stubs: bool = False
     project: Project | None = None
+    kernel: Kernel | None = None
 
     def wanted(self, command: str, inputs: Path | None = None) -> Wanted:
         """Return what a network is wanted for.
@@ -118,6 +120,7 @@ class ModelOptions:
             given=inputs,
             seed=self.seed,
             threads=self.threads or 1,
+            kernel=self.kernel,
             stubs=self.stubs,
             project=self.project,
         )

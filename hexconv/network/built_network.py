@@ -27,8 +27,8 @@ from hexconv.network.texts import (
 from hexconv.run.given import drawn_inputs
 from hexconv.run.tensors import Array
 from hexconv.search import Question
-from hexconv.spec import Target, choose_kernels
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective, Project
+from hexconv.spec import Plan, Target, choose_kernels
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Project
 from hexconv.whitelist import identifier
 from hexconv.written import write_folder
 
@@ -49,6 +49,7 @@ class Wanted:
         given: a file with the inputs of the example; without one they are drawn.
         seed: the seed of the inputs that are drawn.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
+        kernel: the kernel that every piece is to get where it serves; None for the fastest.
         stubs: whether what hexconv has no operator or no plan for is left to functions that the caller writes.
         project: what to write around the library: a FastRPC project, or nothing.
     """
@@ -61,13 +62,14 @@ class Wanted:
     given: Path | None = None
     seed: int = 0
     threads: int = 1
+    kernel: Kernel | None = None
     stubs: bool = False
     project: Project | None = None
 
     @property
     def question(self) -> Question:
         """The question that the search answers for each chain."""
-        return question_of(self.vtcm_bytes, self.objective, self.target, self.threads)
+        return question_of(self.vtcm_bytes, self.objective, self.target, self.threads, self.kernel)
 
 
 def read_network(path: Path, wanted: Wanted) -> Program:
@@ -165,6 +167,7 @@ def network_name(path: Path) -> str:
 
 def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
     """Return the facts about the network that was built."""
+    asked = Plan(kernel=wanted.kernel) if wanted.kernel else None
     return BuiltNetwork(
         name=network_name(path),
         model=path.name,
@@ -173,7 +176,7 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         ports=ports_of(compiled.program),
         chains=tuple(chain.built.name for chain in compiled.chains),
         kernels={
-            call.case.name: choose_kernels(call.case.chain, None, wanted.target) for call in compiled.program.calls
+            call.case.name: choose_kernels(call.case.chain, asked, wanted.target) for call in compiled.program.calls
         },
         steps=steps_of(compiled.program),
         operators=compiled.program.operators,

@@ -130,7 +130,8 @@ def network_object(folder: Path, built: BuiltNetwork, *more: str) -> HexagonObje
     arguments = ", ".join(f"DATA({number})" for number in numbers)
     sources = [str(folder / name) for name in SOURCES]
     flags = (f"-DNETWORK={built.name}", f"-DTHREADS={built.threads}", f"-DCALL={arguments}", f"-DWEIGHTS={inputs}")
-    elf = joined(folder, folder / ARCHIVE, "network_entry.c", built.isa, *flags, *more, *sources, "-Wl,--whole-archive")
+    flags = (*flags, *more, *sources, "-Wl,--whole-archive")
+    elf = joined(folder, folder / ARCHIVE, "network_entry.c", built.isa, *flags, chains=built.chains)
     return called(elf, built.isa, built.scratch_bytes, built.vtcm_bytes, built.threads)
 
 

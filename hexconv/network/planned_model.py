@@ -25,11 +25,15 @@ from hexconv.search import Answer, PlannedNetwork, Question, plan_all
 from hexconv.search.adds_apart import adds_apart
 from hexconv.search.question import in_bands
 from hexconv.spec import Case, Target
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Objective
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective
 
 
 def question_of(
-    vtcm_bytes: int, objective: Objective = DEFAULT_OBJECTIVE, target: Target = "hexagon", threads: int = 1
+    vtcm_bytes: int,
+    objective: Objective = DEFAULT_OBJECTIVE,
+    target: Target = "hexagon",
+    threads: int = 1,
+    kernel: Kernel | None = None,
 ) -> Question:
     """Return the question that a search answers for each chain of a model.
 
@@ -38,11 +42,12 @@ def question_of(
         objective: the figure that a plan is to have least of.
         target: where the chains are to run.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
+        kernel: the kernel that every piece is to get where it serves; None for the fastest.
 
     Raises:
         InputError: more threads are asked for than the plan's architecture has contexts.
     """
-    plan = in_bands(threads if target == "hexagon" else 1)
+    plan = in_bands(threads if target == "hexagon" else 1, kernel)
     return Question(vtcm_bytes, objective, plan, target)
 
 

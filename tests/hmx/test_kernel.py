@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hexconv.analyze import misfit, vtcm_fit
 from hexconv.analyze.block_grid import crosses_lines, engine_packets
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.usage import cache_usage
-from hexconv.build.built_chain import built_chain
+from hexconv.build.built_chain import built_chain, platform_files
+from hexconv.build.called_library import simulated_chain
 from hexconv.errors import InputError, RunFailed, Unsupported
 from hexconv.kernel.engine import (
     EXPONENTS,
@@ -25,6 +27,8 @@ from hexconv.kernel.engine import (
 from hexconv.kernel.engine_words import LEAVES, packets
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Question, best_plan
 from hexconv.search.grid import figures_of
@@ -320,6 +324,21 @@ def test_a_library_has_the_words_that_the_table_reads() -> None:
             store % "after:retain",
         ]
     )
+
+
+def test_a_library_runs_on_the_model(tmp_path: Path) -> None:
+    """What is shipped is linked once more: functions that go to the model take the place of its words."""
+    chain = replace(CHAIN, input=(1, 9, 10, 40), output_layout="NHWC")
+    case = Case("library", chain, replace(PLANS["rings, overlapped"], storage="vtcm"))
+    simulator = Simulator(slots=False)
+    tensors = random_tensors(chain, SEED)
+    made = built_chain(case, tensors, "library", "hexagon", simulator.isa or find_qemu().isa)
+    for name, content in {**made.files, **platform_files()}.items():
+        (tmp_path / name).write_bytes(content)
+    ran = simulated_chain(tmp_path, made.built, tensors.image, simulator)
+    assert ran.engine
+    assert ran.engine.packets == engine_packets(Planned.of(case).blocks).of_one
+    assert ran.outputs[0].tobytes() == made.files["library.output.bin"]
 
 
 def test_functions_of_packets_are_those_of_the_model() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import tvm_ffi
 
 from hexconv.errors import Unsupported
+from hexconv.kernel.engine import LINE_BYTES
 from hexconv.lower import vtcm
 from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.run.measurement import Array, ShapeAndType
@@ -78,7 +79,7 @@ def laid_out(kernel: HexagonObject, tensors: Sequence[ShapeAndType], vtcm_capaci
         end = _place(argument["data"], end, _describe(argument, shape, dtype))
     heap, vtcm_arena = header["arenas"][Arena.HEAP], header["arenas"][Arena.VTCM]
     end = _plan_arena(heap, end, kernel.heap_bytes, VECTOR_BYTES, WORKSPACE_GUARD_BYTES)
-    end = _plan_arena(vtcm_arena, end, kernel.vtcm_bytes, vtcm.GRANULE_BYTES, vtcm.GRANULE_BYTES)
+    end = _plan_arena(vtcm_arena, end, kernel.vtcm_bytes, vtcm.GRANULE_BYTES, vtcm.GRANULE_BYTES, LINE_BYTES)
     heap["capacity_bytes"], vtcm_arena["capacity_bytes"] = heap["region"]["bytes"], vtcm_capacity_bytes
     return Layout(header, _round_up(end + GUARD_BYTES, mmap.PAGESIZE))
 
@@ -114,16 +115,21 @@ def _describe(argument: Any, shape: Sequence[int], dtype: str) -> int:
     return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
 
 
-def _plan_arena(arena: Any, end: int, workspaces: Sequence[int], granule_bytes: int, guard_bytes: int) -> int:
-    """Make room for all workspaces of a kernel at once, each behind a guard."""
+def _plan_arena(
+    arena: Any, end: int, workspaces: Sequence[int], granule_bytes: int, guard_bytes: int, line_bytes: int = 0
+) -> int:
+    """Make room for all workspaces of a kernel at once, each behind a guard; the first begins with a line, if any."""
     room = sum(_round_up(max(size, 1), granule_bytes) + guard_bytes for size in workspaces) + guard_bytes
     arena["granule_bytes"], arena["guard_bytes"] = granule_bytes, guard_bytes
+    if line_bytes and workspaces:
+        end = _round_up(end + 2 * GUARD_BYTES, line_bytes) - GUARD_BYTES - guard_bytes
+        return _place(arena["region"], end, room, granule_bytes)
     return _place(arena["region"], end, room)
 
 
-def _place(region: Any, end: int, size_bytes: int) -> int:
-    """Place a region behind a guard, at the start of a page; return the offset of its end. No run gets 4 GiB."""
-    offset = _round_up(end + GUARD_BYTES, GUARD_BYTES)
+def _place(region: Any, end: int, size_bytes: int, step_bytes: int = GUARD_BYTES) -> int:
+    """Place a region behind a guard, at whole steps; return the offset of its end. No run gets 4 GiB."""
+    offset = _round_up(end + GUARD_BYTES, step_bytes)
     region["offset"], region["bytes"] = min(offset, 2**32 - 1), min(size_bytes, 2**32 - 1)
     return offset + size_bytes
 

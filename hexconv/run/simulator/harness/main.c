@@ -12,6 +12,7 @@
 #include "threads.h"
 
 enum { IMAGE_FILE = 0, PROT_READ_WRITE = 3, MAP_SHARED = 1, PR_SET_PDEATHSIG = 1 };
+#define IMAGE_ADDRESS 0x50000000u /* where the image is asked to begin: a whole line, so that its VTCM begins with one, too */
 enum { HARNESS_REFUSES = 70 }; /* exit status where there is no image to report through */
 
 struct image *image;
@@ -28,7 +29,7 @@ static struct image *map_image(void) {
     uint32_t head[3]; /* magic, header_bytes, image_bytes */
     const int32_t got = system_call6(SYS_PREAD64, IMAGE_FILE, (uintptr_t)head, sizeof head, 0, 0, 0);
     if (got != sizeof head || head[0] != IMAGE_MAGIC || head[1] != sizeof(struct image)) leave(HARNESS_REFUSES);
-    const int32_t address = system_call6(SYS_MMAP, 0, head[2], PROT_READ_WRITE, MAP_SHARED, IMAGE_FILE, 0);
+    const int32_t address = system_call6(SYS_MMAP, IMAGE_ADDRESS, head[2], PROT_READ_WRITE, MAP_SHARED, IMAGE_FILE, 0);
     if (address < 0 && address > -4096) leave(HARNESS_REFUSES);
     return (struct image *)(uintptr_t)address;
 }
