@@ -28,7 +28,7 @@ static void *scratch(void *user, size_t bytes) { return (void)user, __TVMBackend
 /* Groups are numbered from 1 on in each call: one that has been waited for is another call's. Some groups have no copies. */
 static void begin(struct groups *own, int queue, uint32_t group) {
     if (group == own->started && group > own->finished) return;
-    if (group <= own->finished) own->started = own->finished = 0;
+    if (group <= own->finished || group < own->started) own->started = own->finished = 0;
     for (uint32_t number = own->started + 1; number <= group; number++) copies_start_group(queue);
     own->started = group;
 }
