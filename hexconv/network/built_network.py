@@ -189,4 +189,5 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         library_bytes=compiled.library_bytes,
         threads=max((chain.built.threads for chain in compiled.chains), default=1),
         differences=compiled.program.differences,
+        residents=compiled.program.residents,
     )

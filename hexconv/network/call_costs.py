@@ -17,8 +17,9 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.network.compiled import arena_of, lives_of
+from hexconv.network.hand_over import handed_bytes
 from hexconv.network.pairs_and_pools import ADD
-from hexconv.network.program_steps import OTHER, Filters, Operand, Operation, Program, View, Window
+from hexconv.network.program_steps import OTHER, Filters, Operand, Operation, Program, Resident, View, Window
 from hexconv.search.adds_apart import moved_by_add
 from hexconv.search.question import Question
 from hexconv.spec import Chain
@@ -67,8 +68,9 @@ class CallCost:
         critical_packets: the packets of the slowest thread, step by step, as planned.
         operators_error: nine of ten operators differ from the model of packets by no more than this share.
         threads: the threads that a plan may have.
-        vtcm_bytes: the VTCM of the piece that takes the most.
-        arena_bytes: the memory of all tensors between steps.
+        vtcm_bytes: the VTCM of the piece that takes the most, or of all pieces and the tensors that stay beside them.
+        residents: the tensors that stay in VTCM from one step to a later one.
+        arena_bytes: the memory of all other tensors between steps.
         least_arena_bytes: a lower bound of any arena: the tensors of the fullest step.
         left: nodes and chains that hexconv computes by no step, which these figures leave out.
         parts: the same by kind of step.
@@ -84,6 +86,7 @@ class CallCost:
     operators_error: float
     threads: int
     vtcm_bytes: int
+    residents: tuple[Resident, ...]
     arena_bytes: int
     least_arena_bytes: int
     left: tuple[str, ...]
@@ -109,7 +112,8 @@ def call_cost(planned: "PlannedModel") -> CallCost:
         critical_packets=sum(part.critical_packets for part in parts),
         operators_error=operator_prices().error,
         threads=threads,
-        vtcm_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
+        vtcm_bytes=program.vtcm_bytes or max((cut.footprint_bytes for cut in cuts), default=0),
+        residents=program.residents,
         arena_bytes=arena.bytes,
         least_arena_bytes=arena.least_bytes,
         left=tuple(step.node for step in program.others),
@@ -131,7 +135,7 @@ def _chains(planned: "PlannedModel") -> PartCost:
         part="chains",
         steps=len(pieces),
         before_bytes=sum(cut.traffic_bytes for cut in fitting) if is_whole else None,
-        after_bytes=sum(cut.traffic_bytes for cut in best),
+        after_bytes=sum(cut.traffic_bytes for cut in best) - planned.handed.chains_bytes,
         before_packets=round(added + sum(cut.latency_packets for cut in fitting)) if is_whole else None,
         after_packets=round(sum(figures.latency_packets for figures in pieces)),
         critical_packets=round(sum(figures.latency_packets / figures.plan.threads for figures in pieces)),
@@ -155,7 +159,9 @@ def _kind(program: Program, kind: str, steps: list[Operation], on_hexagon: bool,
         count / (threads if in_vectors(step, on_hexagon) else 1) for step, count in zip(steps, packets, strict=True)
     ]
     moved, whole = sum(sum(program.moved_bytes(step)) for step in steps), round(sum(packets))
-    return PartCost(kind, len(steps), moved, moved, whole, whole, round(sum(spread)))
+    names = [each.tensor for each in program.residents]
+    handed = sum(sum(handed_bytes(step, names)) for step in steps)
+    return PartCost(kind, len(steps), moved, moved - handed, whole, whole, round(sum(spread)))
 
 
 def price_of_add(chain: Chain, index: int, question: Question) -> dict[str, float]:

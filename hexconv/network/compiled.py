@@ -18,7 +18,7 @@ from hexconv.apart import Limits, Task, cores, do_all
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
-from hexconv.network.program_steps import Program
+from hexconv.network.program_steps import Call, Program
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
@@ -60,9 +60,9 @@ class Arena:
 
 
 def lives_of(program: Program) -> dict[str, Life]:
-    """When each tensor between steps lives; the caller's tensors and constants are left out."""
+    """When each tensor between steps lives that lies in memory; the caller's tensors and constants are left out."""
     lives: dict[str, Life] = {}
-    elsewhere = program.outside | program.constants.keys()
+    elsewhere = program.outside | program.constants.keys() | {each.tensor for each in program.residents}
     for at, step in enumerate(program.steps):
         for operand in (step.result, *step.sources):
             if operand.buffer in elsewhere:
@@ -174,12 +174,13 @@ class Compiled:
                 chains.append(with_weights(code_of(each), call.case, call.weights))
             except Unsupported as refusal:
                 raise CallRefused(call.case.name, str(refusal)) from refusal
+        check_room(program, [chain.built.vtcm_bytes for chain in chains])
         return cls(program, tuple(chains), _weights(program, chains), arena_of(lives_of(program)))
 
     @property
     def vtcm_bytes(self) -> int:
-        """The VTCM of the chain that takes the most."""
-        return max((chain.built.vtcm_bytes for chain in self.chains), default=0)
+        """The VTCM of the chain that takes the most, or of all chains and the tensors that stay beside them."""
+        return self.program.vtcm_bytes or max((chain.built.vtcm_bytes for chain in self.chains), default=0)
 
     @property
     def scratch_bytes(self) -> int:
@@ -190,6 +191,28 @@ class Compiled:
     def library_bytes(self) -> int:
         """The bytes of all code and weights."""
         return len(self.weights.content) + sum(len(chain.code) for chain in self.chains)
+
+
+def check_room(program: Program, taken_bytes: Sequence[int]) -> None:
+    """Check that no chain reaches into a tensor that stays in VTCM while it runs, nor two such tensors into another.
+
+    Args:
+        program: the steps.
+        taken_bytes: the VTCM that each call of a chain takes from address 0 on.
+
+    Raises:
+        CallRefused: one does.
+    """
+    sizes = iter(taken_bytes)
+    for number, step in enumerate(program.steps, 1):
+        end = next(sizes) if isinstance(step, Call) else 0
+        beside = sorted(
+            (each.offset_bytes, each.bytes) for each in program.residents if each.first <= number <= each.last
+        )
+        for start, size in (*beside, (program.vtcm_bytes, 0) if program.residents else (end, 0)):
+            if end > start:
+                raise CallRefused(step.node, f"its VTCM ends at {end}, where a tensor that stays begins at {start}")
+            end = start + size
 
 
 def _weights(program: Program, chains: Sequence[Parts]) -> Weights:

@@ -11,18 +11,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
 
-from hexconv.errors import HexconvError, Unsupported
+from hexconv.errors import HexconvError, InputError, Unsupported
 from hexconv.model import Imported
 from hexconv.model.manifest import OperatorEntry
 from hexconv.network.call_costs import price_of_add
+from hexconv.network.hand_over import HandOver, PlanChoices, hand_over, handed_bytes
 from hexconv.network.operator_table import TABLE, with_integers
 from hexconv.network.program import Member, Reading
-from hexconv.network.program_steps import INPUT, Operation, Other, Program
+from hexconv.network.program_steps import INPUT, Call, Operation, Other, Program
 from hexconv.network.simplified import simplified
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
 from hexconv.search.adds_apart import adds_apart
+from hexconv.search.best_plan import best_plan
+from hexconv.search.cuts import Cut, Piece
+from hexconv.search.grid import Figures
 from hexconv.search.question import in_bands
 from hexconv.spec import Case, Target
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective
@@ -60,12 +64,14 @@ class PlannedModel:
         question: the question that was asked for each chain.
         network: the answers, and the costs of a call.
         members: its chains in order, each with the pieces that it runs as, or why it has none.
+        handed: the tensors that stay in VTCM from one step to a later one.
     """
 
     imported: Imported
     question: Question
     network: PlannedNetwork
     members: tuple[Member, ...]
+    handed: HandOver = HandOver()
 
     @cached_property
     def as_read(self) -> Program:
@@ -80,7 +86,8 @@ class PlannedModel:
             InputError: an input has an open size.
         """
         steps = with_integers(simplified(self.as_read))
-        return replace(steps, differences=self.imported.network.differences)
+        handed = {"residents": self.handed.residents, "vtcm_bytes": self.handed.vtcm_bytes if self.handed.residents else 0}
+        return replace(steps, differences=self.imported.network.differences, **handed)
 
     @cached_property
     def program(self) -> Program:
@@ -101,19 +108,22 @@ class PlannedModel:
     def account(self) -> PlannedNetwork:
         """The answers, and what a call computes outside of chains: the operators of the program, as it runs them."""
         program, manifest = self.open_program, self.network.manifest
+        names = [each.tensor for each in program.residents]
         entries = tuple(
             OperatorEntry(
                 node=step.node,
                 op=step.operator,
-                reads_bytes=moved[0],
-                writes_bytes=moved[1],
+                reads_bytes=moved[0] - handed[0],
+                writes_bytes=moved[1] - handed[1],
                 elements=prod(step.result.extents),
             )
             for step in program.computed
             if isinstance(step, Operation)
-            for moved in [program.moved_bytes(step)]
+            for moved, handed in [(program.moved_bytes(step), handed_bytes(step, names))]
         )
-        return replace(self.network, manifest=replace(manifest, operator=entries) if manifest else None)
+        known = replace(manifest, operator=entries) if manifest else None
+        saved = {"chains": self.handed.chains_bytes, "operators": self.handed.operators_bytes}
+        return replace(self.network, manifest=known, handed_bytes=saved)
 
     def leaving(self, reasons: Mapping[str, str]) -> "PlannedModel":
         """Return the model with some chains left to the caller, by the names of their cases, each with the reason."""
@@ -121,7 +131,7 @@ class PlannedModel:
             replace(member, pieces=(), refused=reasons[name]) if (name := member.case.name) in reasons else member
             for member in self.members
         )
-        return replace(self, members=tuple(members))
+        return handed_over(replace(self, members=tuple(members), handed=HandOver()))
 
 
 Decide = Callable[[PlannedNetwork], PlannedNetwork]
@@ -145,7 +155,62 @@ def plan(imported: Imported, question: Question, decide: Decide = lambda network
     network = decide(plan_all(cases, question, imported.network, question.plan.kernel))
     answers = {answer.name: answer for answer in network.planned}
     refused = {each.name: each.reason for each in network.refused}
-    return PlannedModel(imported, question, network, tuple(_planned(member, answers, refused) for member in members))
+    planned = tuple(_planned(member, answers, refused) for member in members)
+    return handed_over(PlannedModel(imported, question, network, planned))
+
+
+def handed_over(planned: PlannedModel) -> PlannedModel:
+    """Choose which tensors stay in VTCM from one step to a later one, and plan chains beside them.
+
+    For least traffic chains are planned again, where that saves more than it costs. For other objectives plans stay as
+    they are, so that no call takes longer, and what fits beside them stays. For the least footprint nothing stays.
+    """
+    if planned.question.objective == "footprint":
+        return planned
+    try:
+        program = planned.open_program
+    except InputError:  # whoever asks for its steps is told
+        return planned
+    used = {step.node for step in program.calls}
+    choices = {name: each for name, each in _choices(planned) if name in used}
+    found = hand_over(program, choices, planned.question.vtcm_bytes, planned.question.objective != "traffic")
+    return _by(planned, program, found) if found.residents else planned
+
+
+def _choices(planned: PlannedModel) -> Iterator[tuple[str, PlanChoices]]:
+    """Yield the name and the plans of each piece: its own, and where it may be planned again those of its front."""
+    for answer in planned.network.planned:
+        for winner in answer.winners:
+            question, front = answer.question, ()
+            if question.objective == "traffic" and winner.case.settled.storage == "vtcm":
+                front = best_plan(winner.case.chain, question).front
+            yield winner.case.name, PlanChoices(tuple(dict.fromkeys((winner.figures, *front))))
+
+
+def _by(planned: PlannedModel, program: Program, found: HandOver) -> PlannedModel:
+    """Return a model whose tensors stay in VTCM, with the plans beside them."""
+    answers = tuple(_replanned(answer, found.plans or {}) for answer in planned.network.planned)
+    cases = {winner.case.name: winner.case for answer in answers for winner in answer.winners}
+    members = tuple(
+        replace(member, pieces=tuple((cases.get(case.name, case), weights) for case, weights in member.pieces))
+        for member in planned.members
+    )
+    steps = (replace(step, case=cases[step.node]) if isinstance(step, Call) else step for step in program.steps)
+    model = replace(planned, network=replace(planned.network, planned=answers), members=members, handed=found)
+    whole = replace(program, steps=tuple(steps), residents=found.residents, vtcm_bytes=found.vtcm_bytes)
+    vars(model).update(open_program=whole)  # the same steps, which need not be read again
+    return model
+
+
+def _replanned(answer: Answer, plans: Mapping[str, Figures]) -> Answer:
+    """Return an answer by other plans of its pieces."""
+    if answer.cuts.best is None:
+        return answer
+    pieces = (
+        Piece(piece.first, piece.last, piece.chain, plans.get(winner.case.name, piece.figures))
+        for piece, winner in zip(answer.cuts.best.pieces, answer.winners, strict=True)
+    )
+    return replace(answer, cuts=replace(answer.cuts, best=Cut(tuple(pieces), answer.cuts.best.added_bytes)))
 
 
 def _with_adds(imported: Imported, question: Question) -> tuple[Imported, tuple[Member, ...]]:

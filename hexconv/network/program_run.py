@@ -155,11 +155,25 @@ def _kernel(folder: Path, window: tuple[int, int] | None = None) -> HexagonObjec
     names = {"GIVEN": inputs + 1, "KEPT": len(built.ports) + 2, "FIRST": window[0], "LAST": window[1]}
     defined = [f"-D{name}={value}" for name, value in names.items()]
     with resources.as_file(CHECKS) as place:
-        return network_object(folder, built, "-DCHECKED", "-DSIMULATED", *defined, *_checked_flags(folder, place))
+        flags = _checked_flags(folder, place, built)
+        return network_object(folder, built, "-DCHECKED", "-DSIMULATED", *defined, *flags)
 
 
-def _checked_flags(folder: Path, place: Path) -> tuple[str, ...]:
-    return f"-I{folder}", "-include", str(place / "hexconv_check.h"), str(place / "hexconv_check.c")
+def _checked_flags(folder: Path, place: Path, built: BuiltNetwork) -> tuple[str, ...]:
+    free = "".join(f"{{{step},{start},{end}}}," for step, start, end in free_vtcm(built))
+    return f"-DFREE={free}", f"-I{folder}", "-include", str(place / "hexconv_check.h"), str(place / "hexconv_check.c")
+
+
+def free_vtcm(built: BuiltNetwork) -> Iterator[tuple[int, int, int]]:
+    """Yield the stretches of VTCM in which no tensor stays behind a step: its number, the first byte, the end."""
+    for step in range(1, len(built.steps) + 1):
+        at, staying = 0, [each for each in built.residents if each.first <= step < each.last]
+        for each in sorted(staying, key=lambda each: each.offset_bytes):
+            if at < each.offset_bytes:
+                yield step, at, each.offset_bytes
+            at = each.offset_bytes + each.bytes
+        if at < built.vtcm_bytes:
+            yield step, at, built.vtcm_bytes
 
 
 class _Check(ctypes.Structure):
@@ -200,7 +214,8 @@ def _loaded(folder: Path, checked: bool) -> LoadedNetwork:
     if not checked:
         return ready(folder, facts, linked_library(folder))
     with resources.as_file(CHECKS) as place:
-        library = linked_library(folder, *_checked_flags(folder, place))
+        built = TypeAdapter(BuiltNetwork).validate_python(facts)
+        library = linked_library(folder, *_checked_flags(folder, place, built))
     return ready(folder, facts, library, library.hexconv_give)
 
 

@@ -346,6 +346,25 @@ Step = Operation | Call
 
 
 @dataclass(frozen=True)
+class Resident:
+    """A tensor that stays in VTCM from the step that writes it to the last that reads it.
+
+    Attributes:
+        tensor: the name of its buffer.
+        first: the number of the step that writes it, from 1 on.
+        last: the number of the last step that reads it.
+        offset_bytes: its place in the VTCM of the network.
+        bytes: the bytes that it takes, in whole granules of 2 KiB.
+    """
+
+    tensor: str
+    first: int
+    last: int
+    offset_bytes: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Port:
     """An input or an output of a network.
 
@@ -371,6 +390,8 @@ class Program:
         constants: the arrays that operators read besides tensors, by name.
         differences: where its chains differ from the model, and by how much.
         lost: nodes that C can't even leave to the caller, and why.
+        residents: the tensors that stay in VTCM from one step to a later one.
+        vtcm_bytes: the VTCM of these tensors and of the chains beside them; 0 where no tensor stays.
     """
 
     steps: tuple[Step, ...]
@@ -379,6 +400,8 @@ class Program:
     constants: Constants = field(repr=False)
     differences: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    residents: tuple[Resident, ...] = ()
+    vtcm_bytes: int = 0
 
     @property
     def calls(self) -> tuple[Call, ...]:

@@ -28,6 +28,7 @@ from hexconv.network.program_steps import (
     Port,
     Powers,
     Program,
+    Resident,
     Resize,
     Step,
     View,
@@ -120,8 +121,9 @@ class BuiltNetwork:
         operators: the names of the operator callbacks that it needs.
         others: the steps that hexconv has no operator for, which the callback `other` has to compute.
         weights_bytes: the size of the file of weights.
-        vtcm_bytes: the VTCM of the chain that takes the most.
-        arena_bytes: the size of the arena, which holds all tensors between steps.
+        vtcm_bytes: the VTCM of the chain that takes the most, or of all chains beside the tensors that stay in it.
+        residents: the tensors that stay in VTCM from one step to a later one; no other tensor does.
+        arena_bytes: the size of the arena, which holds all other tensors between steps.
         least_arena_bytes: a lower bound of any arena: what the tensors of the fullest step take.
         scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
         library_bytes: the size of all code and weights.
@@ -147,6 +149,7 @@ class BuiltNetwork:
     library_bytes: int
     threads: int
     differences: tuple[str, ...] = ()
+    residents: tuple[Resident, ...] = ()
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:
@@ -401,6 +404,11 @@ def _facts(built: BuiltNetwork, program: Program) -> Iterator[Code]:
         f"{turned_bytes} bytes.",
         f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",
     ]
+    if built.residents:
+        kept = sum(step.result.bytes for step in program.steps if step.result.buffer in {r.tensor for r in built.residents})
+        lines.append(
+            f"{len(built.residents)} more tensors, {kept} bytes, stay in VTCM between steps, beside the caches of chains."
+        )
     yield from map(Code.comment, lines)
 
 
@@ -408,6 +416,7 @@ def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, Code]:
     """Return the address of every buffer, as an expression in C."""
     places = {name: Code("ARENA({})").format(offset) for name, offset in compiled.arena.offsets_bytes.items()}
     program, offsets = compiled.program, compiled.weights.offsets_bytes
+    places |= {each.tensor: Code("VTCM({})").format(each.offset_bytes) for each in program.residents}
     places |= {name: Code("CONSTANT({})").format(offsets[name]) for name in program.constants}
     for port, facts in zip((*program.inputs, *program.outputs), built.ports, strict=True):
         places[port.operand.buffer] = (Code("{}") if facts.way == "output" else Code("READ({})")).format(facts.name)

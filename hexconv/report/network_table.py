@@ -26,9 +26,11 @@ def network_table(network: PlannedNetwork) -> Table:
         table.add_row(answer.name, kernel_columns(answer.kernels)["kernel_used"], *_row(answer))
     table.add_section()
     total = network.total
-    if outside := total.operators_after_bytes:
+    if outside := total.operators_before_bytes:
         figures = ("", "", outside, outside, 0, _share(outside, 0), "", "")
         table.add_row("operators outside", "", *map(cell, figures), "")
+    if handed := total.handed_bytes:
+        table.add_row("stays in VTCM", "", *map(cell, ("", "", "", -handed, handed, "", "", "")), "")
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
     counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
     table.add_row("all", "", *map(cell, counts), "")

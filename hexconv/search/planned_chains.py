@@ -7,7 +7,7 @@ chains is added as the manifest lists it.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -341,6 +341,7 @@ class Total:
         operators: the number of operators outside of chains.
         operators_before_bytes: the part of `before_bytes` that operators outside of chains read and write.
         operators_after_bytes: the same part of `after_bytes`.
+        handed_bytes: the bytes that a call would move besides by the same plans, if no tensor stayed in VTCM.
         footprint_bytes: the footprint of the largest piece.
         macs: the MACs as planned.
         plans: the number of plans that were searched.
@@ -359,6 +360,7 @@ class Total:
     operators: int
     operators_before_bytes: int
     operators_after_bytes: int
+    handed_bytes: int
     footprint_bytes: int
     macs: int
     plans: int
@@ -374,12 +376,14 @@ class PlannedNetwork:
         refused: the chains that no plan can serve.
         manifest: the manifest of the model that the chains come from; None where there is no model.
         seconds: the time that planning took.
+        handed_bytes: the bytes that `chains`, and `operators` outside of them, don't move since tensors stay in VTCM.
     """
 
     planned: tuple[Answer, ...]
     refused: tuple[Refused, ...]
     manifest: Manifest | None
     seconds: float
+    handed_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -393,19 +397,23 @@ class PlannedNetwork:
         operators = self.manifest.operators_bytes if self.manifest else 0
         before = _sum([chain.separate for chain in self.planned])
         after = _sum([chain.cuts.best for chain in self.planned])
+        of_chains, of_operators = (self.handed_bytes.get(part, 0) for part in ("chains", "operators"))
+        after = None if after is None else after - of_chains
+        operators_before = operators + of_operators
         return Total(
             chains=len(self.planned),
             convs=sum(len(chain.chain.conv) for chain in self.planned),
             pieces=sum(len(cut.pieces) for cut in cuts),
-            before_bytes=None if before is None else before + operators,
+            before_bytes=None if before is None else before + operators_before,
             after_bytes=None if after is None else after + operators,
-            saved_bytes=None if before is None or after is None else before - after,
+            saved_bytes=None if before is None or after is None else before - after + of_operators,
             chains_before_bytes=before,
             chains_after_bytes=after,
             vectors_bytes=sum(sum(vectors_bytes(answer.chain).values()) for answer in self.planned),
             operators=len(self.manifest.operator) if self.manifest else 0,
-            operators_before_bytes=operators,
+            operators_before_bytes=operators_before,
             operators_after_bytes=operators,
+            handed_bytes=of_chains + of_operators,
             footprint_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
             macs=sum(cut.macs for cut in cuts),
             plans=sum(chain.cuts.plans for chain in self.planned),

@@ -19,12 +19,12 @@ struct hexconv_check {
 
 extern struct hexconv_check hexconv_check;
 
-/* Called behind each step. */
-void hexconv_keep(int step, const void *result, size_t bytes);
+/* Called behind each step: keeps what it wrote, and spoils all VTCM in which no tensor stays, by FREE of whoever compiles it. */
+void hexconv_keep(int step, const void *result, size_t bytes, void *vtcm);
 
 /* The callback `other`: writes what is given. */
 int hexconv_give(void *user, const struct hexconv_tensor *sources, int count, int number, const struct hexconv_tensor *result);
 
-#define AFTER_STEP(step, result, bytes) hexconv_keep(step, result, bytes)
+#define AFTER_STEP(step, result, bytes) hexconv_keep(step, result, bytes, context->vtcm)
 
 #endif

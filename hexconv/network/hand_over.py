@@ -1,0 +1,222 @@
+"""Hand tensors over in VTCM: from the step of a program that writes one to the last that reads it, none moves.
+
+    address 0                                                            VTCM of the program
+    | caches of the step, as its plan has them |  free  | tensor b | tensor a |
+                                                          written by an earlier step, read by a later one
+
+A tensor that stays in VTCM lies at one address all the while that it lives, in whole granules, beside the caches of all
+steps in between. A chain may be planned again with less VTCM where what is saved is more than what that costs. Chains
+copy from it and to it as from memory, by the same code; those copies move no byte of memory.
+
+Steps are looked at in order. A state is which tensors stay at a step, and where; a tensor goes to the top, or below one
+that is there. Of equal states the one with the least cost is kept, so that the answer is exact among such addresses and
+the plans of each chain's front, as long as there are no more than `MOST_STATES` states at a step.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from hexconv.analyze import planned_work
+from hexconv.lower.vtcm import granules_bytes
+from hexconv.network.compiled import Life, lives_of
+from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
+from hexconv.search.grid import Figures
+
+MOST_STATES = 2000
+"""The most states of a step that are kept, those of the least cost."""
+
+Flags = tuple[bool, bool]
+"""Whether what a chain reads lies in VTCM, and whether what it writes does."""
+Cost = tuple[int, float]
+"""The bytes of memory that steps move, then their packets by the model."""
+Tops = tuple[tuple[str, int], ...]
+"""Tensors in VTCM by name, each with the bytes from the top of VTCM to its end: its own and those above it."""
+
+
+@dataclass(frozen=True)
+class PlanChoices:
+    """The plans that a chain may have, and what it moves by each of them.
+
+    Attributes:
+        plans: the figures of each plan; the first one is that of the chain alone.
+    """
+
+    plans: tuple[Figures, ...]
+
+    @cached_property
+    def _ends(self) -> list[tuple[int, int]]:
+        """The bytes of the input that each plan copies, and those of the output."""
+        works = [planned_work(vars(plan)["_chain"], plan.plan).traffic_bytes for plan in self.plans]
+        return [(work["input"], work["output"]) for work in works]
+
+    @cached_property
+    def _sorted(self) -> dict[Flags, list[tuple[Cost, int, int]]]:
+        """For each flags: cost, footprint and number of all plans, the best first."""
+        return {
+            flags: sorted(
+                ((plan.traffic_bytes - flags[0] * read - flags[1] * written, plan.latency_packets), size, number)
+                for number, (plan, (read, written)) in enumerate(zip(self.plans, self._ends, strict=True))
+                for size in [plan.footprint_bytes]
+            )
+            for flags in product((False, True), repeat=2)
+        }
+
+    def best(self, room_bytes: int, flags: Flags) -> tuple[Cost, Figures] | None:
+        """Return the cost and the figures of the best plan that fits; None where none does."""
+        for cost, size, number in self._sorted[flags]:
+            if size <= room_bytes:
+                return cost, self.plans[number]
+        return None
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """Which tensors stay in VTCM, and the plan of each chain beside them.
+
+    Attributes:
+        residents: the tensors that stay.
+        plans: the plan of each call, by the name of its case.
+        vtcm_bytes: the VTCM that the whole program takes.
+        chains_bytes: the bytes that chains would move besides by these plans, if no tensor stayed.
+        operators_bytes: the same of operators.
+        is_exact: whether no state was dropped.
+    """
+
+    residents: tuple[Resident, ...] = ()
+    plans: Mapping[str, Figures] | None = None
+    vtcm_bytes: int = 0
+    chains_bytes: int = 0
+    operators_bytes: int = 0
+    is_exact: bool = True
+
+
+@dataclass(frozen=True)
+class _State:
+    """A way to run the first steps.
+
+    Attributes:
+        cost: what they move, and their packets.
+        before: the way before the last of them; None of no step.
+        tops: the tensors that were in VTCM at the last of them.
+        plan: its plan, if it is a chain.
+    """
+
+    cost: Cost
+    before: "_State | None" = None
+    tops: Tops = ()
+    plan: Figures | None = None
+
+    @property
+    def way(self) -> "list[_State]":
+        """All states on the way, the first step's first."""
+        found, at = [], self
+        while at.before is not None:
+            found.append(at)
+            at = at.before
+        return found[::-1]
+
+
+def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: int, in_vectors: bool) -> HandOver:
+    """Choose which tensors stay in VTCM, and the plan of each chain beside them.
+
+    Args:
+        program: the steps.
+        choices: the plans of each call, by the name of its case; a call without any hands nothing over.
+        vtcm_bytes: the VTCM of the whole program.
+        in_vectors: whether operators on scalars leave their tensors in memory: scalar loads from VTCM are slow.
+    """
+    stay = candidates(program, choices, vtcm_bytes, in_vectors)
+    states, is_exact = {(): _State((0, 0.0))}, True
+    for at, step in enumerate(program.steps):
+        found: dict[Tops, _State] = {}
+        for live, before in states.items():
+            for tops in _placed(live, step, at, stay):
+                room = vtcm_bytes - max((top for _, top in tops), default=0)
+                if room < 0 or (done := _step(program, step, choices, room, dict(tops))) is None:
+                    continue
+                cost = before.cost[0] + done[0][0], before.cost[1] + done[0][1]
+                left = tuple(each for each in tops if stay[each[0]].last > at)
+                if left not in found or cost < found[left].cost:
+                    found[left] = _State(cost, before, tops, done[1])
+        if len(found) > MOST_STATES:
+            kept = sorted(found, key=lambda tops: (found[tops].cost, tops))[:MOST_STATES]
+            found, is_exact = {tops: found[tops] for tops in kept}, False
+        states = found
+    if () not in states or not program.steps:
+        return HandOver(is_exact=is_exact)
+    return _chosen(program, states[()].way, stay, is_exact)
+
+
+def candidates(
+    program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: int, in_vectors: bool
+) -> dict[str, Life]:
+    """Return the tensors that may stay, by name: none that the caller's own code touches, or that is not read."""
+    kept = [name for step in program.steps if not _may_touch(step, choices, in_vectors) for name in _touched(step)]
+    lives = {name: life for name, life in lives_of(program).items() if name not in kept and life.last > life.first}
+    sized = {name: Life(life.first, life.last, granules_bytes(life.bytes)) for name, life in lives.items()}
+    return {name: life for name, life in sized.items() if life.bytes <= vtcm_bytes}
+
+
+def _may_touch(step: Step, choices: Mapping[str, PlanChoices], in_vectors: bool) -> bool:
+    if isinstance(step, Call):
+        return step.node in choices
+    return step.operator != OTHER and (bool(step.result.integers) or not in_vectors)
+
+
+def _touched(step: Step) -> Iterator[str]:
+    yield from (operand.buffer for operand in (step.result, *step.sources))
+
+
+def _placed(live: Tops, step: Step, at: int, stay: Mapping[str, Life]) -> Iterator[Tops]:
+    """Yield the tensors in VTCM at a step: those before it, and the one that it writes at each place, or in memory."""
+    yield live
+    name = step.result.buffer
+    if name not in stay or stay[name].first != at:
+        return
+    size, spans = stay[name].bytes, [(top - stay[other].bytes, top) for other, top in live]
+    for start in sorted({0, *(top for _, top in live)}):
+        if all(start + size <= begin or end <= start for begin, end in spans):
+            yield tuple(sorted((*live, (name, start + size))))
+
+
+def _step(
+    program: Program, step: Step, choices: Mapping[str, PlanChoices], room: int, tops: Mapping[str, int]
+) -> tuple[Cost, Figures | None] | None:
+    """Return what a step costs beside tensors in VTCM, and its plan; None where it doesn't fit."""
+    if isinstance(step, Operation) or step.node not in choices:
+        handed = sum(handed_bytes(step, tops)) if isinstance(step, Operation) else 0
+        return (sum(program.moved_bytes(step)) - handed, 0.0), None
+    return choices[step.node].best(room, (step.sources[0].buffer in tops, step.result.buffer in tops))
+
+
+def handed_bytes(step: Operation, tops: Iterable[str]) -> tuple[int, int]:
+    """Return the bytes that an operator reads and writes in VTCM, where these tensors stay."""
+    names = set(tops)
+    read = sum(source.bytes for source in step.sources if source.buffer in names)
+    return read, step.result.bytes if step.result.buffer in names else 0
+
+
+def _chosen(program: Program, way: Sequence[_State], stay: Mapping[str, Life], is_exact: bool) -> HandOver:
+    """Return what a way through all steps hands over, the tensors at their addresses."""
+    whole = max(_bytes(state) for state in way)
+    tops = {name: top for state in way for name, top in state.tops}
+    residents = tuple(
+        Resident(name, stay[name].first + 1, stay[name].last + 1, whole - top, stay[name].bytes)
+        for name, top in sorted(tops.items(), key=lambda each: (stay[each[0]].first, each[0]))
+    )
+    plans = {step.node: state.plan for step, state in zip(program.steps, way, strict=True) if state.plan}
+    chains = sum(
+        planned_work(step.case.chain, plans[step.node].plan).traffic_bytes[end]
+        for step in program.calls
+        for end, name in (("input", step.sources[0].buffer), ("output", step.result.buffer))
+        if name in tops
+    )
+    others = sum(sum(handed_bytes(step, tops)) for step in program.steps if isinstance(step, Operation))
+    return HandOver(residents, plans, whole, chains, others, is_exact)
+
+
+def _bytes(state: _State) -> int:
+    """The VTCM of one step: its caches, and the tensors beside them."""
+    return max((top for _, top in state.tops), default=0) + (state.plan.footprint_bytes if state.plan else 0)

@@ -1,0 +1,140 @@
+"""Tensors that stay in VTCM between steps: the choice against brute force, and C on both targets."""
+
+from dataclasses import replace
+from itertools import product
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from hexconv.model import import_model
+from hexconv.network import Wanted, built_network
+from hexconv.network.built_network import compiled_network, write_compiled
+from hexconv.network.compiled import CallRefused, arena_of, check_room
+from hexconv.network.hand_over import candidates, hand_over, handed_bytes
+from hexconv.network.planned_model import _choices, plan, question_of
+from hexconv.network.program_run import free_vtcm
+from hexconv.network.program_steps import Operand, Operation, Program
+from hexconv.network.texts import BuiltNetwork
+from hexconv.verify import Asked, verify_network
+from tests.verify.networks import residual
+
+VTCM = 1 << 16
+GRANULE = 2048
+
+
+def drawn(seed: int) -> Program:
+    """Operators that read any of the tensors before them, of a few granules each."""
+    random = np.random.default_rng(seed)
+    made = [Operand("input", (1, 1, 1, GRANULE), "uint8")]
+    steps = []
+    for number in range(int(random.integers(3, 7))):
+        sources = [made[at] for at in random.integers(0, len(made), 2)]
+        result = Operand(f"t{number}", (1, 1, int(random.integers(1, 4)), GRANULE), "uint8", integers="form")
+        steps.append(Operation("add", result.buffer, tuple(sources), result))
+        made.append(result)
+    return Program(tuple(steps), (), (), {"form": np.zeros(4, np.uint8), "input": np.zeros(1, np.uint8)})
+
+
+def moved(program: Program, names: set[str]) -> int:
+    steps = [step for step in program.steps if isinstance(step, Operation)]
+    return sum(sum(program.moved_bytes(step)) - sum(handed_bytes(step, names)) for step in steps)
+
+
+def test_no_other_tensors_save_more() -> None:
+    """Every subset of the tensors, each subset placed as if tensors were water: no address could be better."""
+    equal = 0
+    for seed in range(60):
+        program, room = drawn(seed), GRANULE * (2 + seed % 7)
+        lives = candidates(program, {}, room, False)
+        found = hand_over(program, {}, room, False)
+        least: float = inf
+        for stays in product((False, True), repeat=len(lives)):
+            kept = {name: life for (name, life), stay in zip(lives.items(), stays, strict=True) if stay}
+            if arena_of(kept).least_bytes <= room:
+                least = min(least, moved(program, set(kept)))
+        ours = {each.tensor for each in found.residents}
+        assert found.is_exact
+        assert found.vtcm_bytes <= room
+        assert moved(program, set()) - found.operators_bytes == moved(program, ours) >= least, seed
+        equal += moved(program, ours) == least
+        check_room(replace(program, residents=found.residents, vtcm_bytes=found.vtcm_bytes), [])
+    assert equal >= 58
+
+
+def small(tmp_path: Path) -> Path:
+    net, output = residual("qdq", per_channel=True)
+    onnx.save(net.model(output), tmp_path / "net.onnx")
+    return tmp_path / "net.onnx"
+
+
+@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=pytest.mark.simulator)])
+def test_what_stays_is_what_runs(target: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predicted bytes of VTCM are the bytes in C; what doesn't stay is poison; a wrong address is seen."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+    path, wanted = small(tmp_path), Wanted(VTCM, target, isa="v67")
+    planned = plan(import_model(path), wanted.question)
+    program = planned.program
+    assert program.residents
+    compiled = compiled_network(path, program, wanted, 1)
+    assert compiled.vtcm_bytes == planned.handed.vtcm_bytes <= VTCM
+    assert not compiled.arena.offsets_bytes.keys() & {each.tensor for each in program.residents}
+    verdict = verify_network(path, Asked(wanted, workers=1))
+    runs = [step.run for step in verdict.steps if step.run]
+    assert (verdict.reason, [run for run in runs if not run.holds]) == ("", [])
+    places = built_network.texts_of.__globals__["_places"]
+
+    def moved_off(built: BuiltNetwork, compiled: Any) -> Any:
+        """Tensors that stay lie at address 0, where the chains' own caches are, or the poison."""
+        known = places(built, compiled)
+        first = known[program.residents[0].tensor]
+        return known | {program.residents[0].tensor: type(first)("VTCM(0)")}
+
+    assert program.residents[0].offset_bytes > 0
+    monkeypatch.setitem(built_network.texts_of.__globals__, "_places", moved_off)
+    verdict = verify_network(path, Asked(wanted, workers=1))
+    assert verdict.reason or any(not step.run.holds for step in verdict.steps if step.run)
+
+
+def test_a_chain_that_reaches_a_tensor_is_refused(tmp_path: Path) -> None:
+    program = plan(import_model(small(tmp_path)), question_of(VTCM, "traffic")).program
+    with pytest.raises(CallRefused, match="where a tensor that stays begins"):
+        check_room(program, [program.vtcm_bytes + 1] * len(program.calls))
+
+
+def test_time_and_latency_keep_their_plans(tmp_path: Path) -> None:
+    imported = import_model(small(tmp_path))
+    for objective in ("time", "latency", "footprint"):
+        planned = plan(imported, question_of(VTCM, objective))
+        alone = {winner.case.name: winner for answer in planned.network.planned for winner in answer.winners}
+        for name, figures in (planned.handed.plans or {}).items():
+            assert figures == alone[name].figures
+        assert all(len(choices.plans) == 1 for _, choices in _choices(planned))
+        assert objective != "footprint" or not planned.handed.residents
+
+
+def test_vtcm_is_smaller_than_all_traffic_or_equal(tmp_path: Path) -> None:
+    """A call moves no more with tensors that stay; the total says by how much it moves less."""
+    planned = plan(import_model(small(tmp_path)), question_of(VTCM, "traffic"))
+    total = planned.account.total
+    assert total.handed_bytes == planned.handed.chains_bytes + planned.handed.operators_bytes > 0
+    assert total.after_bytes == (total.chains_after_bytes or 0) + total.operators_after_bytes
+    assert total.before_bytes is not None
+    assert total.saved_bytes == total.before_bytes - (total.after_bytes or 0)
+
+
+def test_free_stretches_are_all_that_does_not_stay(tmp_path: Path) -> None:
+    path, wanted = small(tmp_path), Wanted(VTCM, "llvm")
+    program = plan(import_model(path), wanted.question).program
+    compiled = compiled_network(path, program, wanted, 1)
+    built = write_compiled(path, compiled, {}, tmp_path / "out", wanted)
+    for number in range(1, len(program.steps) + 1):
+        taken = np.zeros(built.vtcm_bytes, int)
+        for step, start, end in free_vtcm(built):
+            taken[start:end] += step == number
+        for each in built.residents:
+            taken[each.offset_bytes : each.offset_bytes + each.bytes] += each.first <= number < each.last
+        assert (taken == 1).all()
