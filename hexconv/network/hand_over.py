@@ -60,7 +60,7 @@ class PlanChoices:
                 for number, (plan, (read, written)) in enumerate(zip(self.plans, self._ends, strict=True))
                 for size in [plan.footprint_bytes]
             )
-            for flags in product((False, True), repeat=2)
+            for flags in product((False, True), (False, True))
         }
 
     def best(self, room_bytes: int, flags: Flags) -> tuple[Cost, Figures] | None:

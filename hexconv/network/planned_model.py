@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import prod
 
@@ -71,7 +71,7 @@ class PlannedModel:
     question: Question
     network: PlannedNetwork
     members: tuple[Member, ...]
-    handed: HandOver = HandOver()
+    handed: HandOver = field(default_factory=HandOver)
 
     @cached_property
     def as_read(self) -> Program:
@@ -86,7 +86,10 @@ class PlannedModel:
             InputError: an input has an open size.
         """
         steps = with_integers(simplified(self.as_read))
-        handed = {"residents": self.handed.residents, "vtcm_bytes": self.handed.vtcm_bytes if self.handed.residents else 0}
+        handed = {
+            "residents": self.handed.residents,
+            "vtcm_bytes": self.handed.vtcm_bytes if self.handed.residents else 0,
+        }
         return replace(steps, differences=self.imported.network.differences, **handed)
 
     @cached_property

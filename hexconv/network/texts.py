@@ -404,11 +404,9 @@ def _facts(built: BuiltNetwork, program: Program) -> Iterator[Code]:
         f"{turned_bytes} bytes.",
         f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",
     ]
-    if built.residents:
-        kept = sum(step.result.bytes for step in program.steps if step.result.buffer in {r.tensor for r in built.residents})
-        lines.append(
-            f"{len(built.residents)} more tensors, {kept} bytes, stay in VTCM between steps, beside the caches of chains."
-        )
+    if names := {each.tensor for each in built.residents}:
+        kept = sum(step.result.bytes for step in program.steps if step.result.buffer in names)
+        lines.append(f"{len(names)} more, {kept} bytes, stay in VTCM between steps, beside the caches of chains.")
     yield from map(Code.comment, lines)
 
 

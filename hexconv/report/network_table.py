@@ -100,7 +100,7 @@ def _sum(network: PlannedNetwork) -> str:
     share = _share(total.before_bytes, total.saved_bytes)
     if not total.operators_after_bytes:
         return f"the plans move {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
-    of_chains = _share(total.chains_before_bytes, total.saved_bytes)
+    of_chains = _share(total.chains_before_bytes, (total.chains_before_bytes or 0) - (total.chains_after_bytes or 0))
     operators = counted(total.operators, "operator")
     return (
         f"a call moves {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n"
@@ -125,6 +125,8 @@ def call_lines(cost: CallCost) -> Iterator[str]:
     threads = counted(cost.threads, "thread")
     yield f"critical path on {threads}: about {cost.critical_packets} packets; VTCM {cost.vtcm_bytes} bytes"
     yield f"tensors between steps take {cost.arena_bytes} bytes; the fullest step needs {cost.least_arena_bytes}"
+    if cost.residents:
+        yield f"{counted(len(cost.residents), 'tensor')} more {'stays' if len(cost.residents) == 1 else 'stay'} in VTCM"
     if cost.left:
         shown = ", ".join(map(one_line, cost.left[:SHOWN]))
         more = f" and {len(cost.left) - SHOWN} more" if len(cost.left) > SHOWN else ""
