@@ -199,7 +199,8 @@ class BlockAxes:
         for index in self.convs:
             number, (blocks, *block) = index + 1, self.packed_filter(index)
             shape: tuple[Any, ...] = (np.where(resident, blocks, self.staged(index)), *block)
-            found.append(PredictedCache(filter_cache(number), "filter", number, self.filter_dtype, shape))
+            if not chain.conv[index].pool:
+                found.append(PredictedCache(filter_cache(number), "filter", number, self.filter_dtype, shape))
             if self.has_accumulator(index):
                 known = (accumulator(number), "accumulator", number)
                 found.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
@@ -312,9 +313,9 @@ def blocks_traffic(axes: BlockAxes) -> dict[str, Integers]:
     """Compute the bytes that plans move between memory and the caches, by argument, and by cache outside of VTCM."""
     chain, resident = axes.chain, axes.plans.flags("filters", "resident")
     traffic = {"input": axes.rows_made[0] * (_row_elements(axes, 0) * DTYPE_BYTES[chain.dtype])}
-    for index in axes.convs:
-        filter_bytes = prod(axes.packed_filter(index)) * DTYPE_BYTES[chain.dtype_of_filters]
-        traffic[filter_name(index + 1)] = np.where(resident, 1, axes.stagings[index + 1]) * filter_bytes
+    for number in chain.filters:
+        filter_bytes = prod(axes.packed_filter(number - 1)) * DTYPE_BYTES[chain.dtype_of_filters]
+        traffic[filter_name(number)] = np.where(resident, 1, axes.stagings[number]) * filter_bytes
     written = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(axes.convs[-1])]
     traffic["output"] = np.full((1, 1, 1), written, axes.kind)
     if axes.plans.is_mixed:
@@ -327,19 +328,23 @@ def blocks_traffic(axes: BlockAxes) -> dict[str, Integers]:
 
 def _touched(axes: BlockAxes) -> Iterator[tuple[str, Integers]]:
     """Yield the bytes that the plain kernel reads and writes in caches, wherever these lie, by their names."""
-    chain, macs = axes.chain, blocks_macs(axes)
+    chain = axes.chain
     for index, tensor in enumerate(axes.extents[1:]):
-        products, target = macs[conv_name(index + 1)], target_cache(index + 1, len(chain.conv))
+        products = axes.rows_made[index + 1] * (_row_elements(axes, index + 1) * chain.elements_per_output(index))
+        target = target_cache(index + 1, len(chain.conv))
         elements = axes.slabs_made[index + 1] * (tensor.column_blocks * tensor.channel_blocks * prod(BLOCK))
         yield source_cache(index + 1), products * DTYPE_BYTES[chain.dtype]
-        yield filter_cache(index + 1), products * DTYPE_BYTES[chain.dtype_of_filters]
+        if not chain.conv[index].pool:
+            yield filter_cache(index + 1), products * DTYPE_BYTES[chain.dtype_of_filters]
         if add := chain.conv[index].add:
             added = axes.rows_made[index + 1] * (_row_elements(axes, index + 1) * DTYPE_BYTES[chain.dtype])
             yield source_cache(add.tensor + 1), added
         if axes.has_accumulator(index):
             yield target, elements * DTYPE_BYTES[chain.output_dtype(index)]
         else:
-            yield target, (2 * products + elements) * DTYPE_BYTES[chain.sum_dtype(index)]
+            # A pool takes the fringe for the elements that its windows lack, tap by tap.
+            summed = elements * chain.elements_per_output(index) if chain.conv[index].pool else products
+            yield target, (2 * summed + elements) * DTYPE_BYTES[chain.sum_dtype(index)]
 
 
 def engine_packets(axes: BlockAxes) -> EnginePackets:

@@ -86,7 +86,7 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
     """Return the shape of the packed filter of conv `index`; its first axis is blocks of 32 output channels."""
     out_channels, inputs, *kernel = chain.filter_shapes[index]
     out_blocks = -(-out_channels // CHANNEL_BLOCK)
-    if chain.conv[index].groups > 1 and inputs % CHANNEL_BLOCK:
+    if chain.conv[index].is_grouped and inputs % CHANNEL_BLOCK:
         return (out_blocks, inputs, *kernel, CHANNEL_BLOCK)
     return (out_blocks, -(-inputs // CHANNEL_BLOCK), *kernel, *FILTER_BLOCK)
 

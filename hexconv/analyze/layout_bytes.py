@@ -89,7 +89,8 @@ def tensors(chain: Chain) -> Iterator[Tensor]:
     yield Tensor("input", False, chain.shapes[0], chain.dtype)
     last = len(chain.conv)
     for k, shape in enumerate(chain.filter_shapes, start=1):
-        yield Tensor(filter_name(k), True, shape, chain.dtype_of_filters)
+        if k in chain.filters:
+            yield Tensor(filter_name(k), True, shape, chain.dtype_of_filters)
         between = "intermediate" if last == 2 else intermediate(k)
         yield Tensor("output" if k == last else between, False, chain.shapes[k], chain.output_dtype(k - 1))
 

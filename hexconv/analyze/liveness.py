@@ -59,6 +59,7 @@ class ConvLoops:
         makes: the tensors that are made in its steps: what it reads, and those that it or convs inside add.
         adds: the tensor that it adds, if any.
         adds_in_place: whether an element of that tensor stands where its sum does.
+        has_filter: whether it is no pool.
     """
 
     steps: bool
@@ -68,6 +69,7 @@ class ConvLoops:
     makes: tuple[int, ...]
     adds: int | None = None
     adds_in_place: bool = False
+    has_filter: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
         add = axes.chain.conv[index].add
         known = (bool(stripes.row_steps[index, h] > 1), tiles, max(blocks) > 1, sums)
         in_place = add is not None and added_at(axes.chain, index) == (0, 0)
-        convs.append(ConvLoops(*known, makes, add.tensor if add else None, in_place))
+        has_filter = index + 1 in axes.chain.filters
+        convs.append(ConvLoops(*known, makes, add.tensor if add else None, in_place, has_filter))
     return NestLoops(
         images=axes.extents[-1].batch > 1,
         convs=tuple(convs),
@@ -126,7 +129,7 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
 def chain_nest(loops: NestLoops) -> tuple[Node, ...]:
     """The whole nest. The first copy into a cache with two slots stands before the statement that holds its others."""
     last = len(loops.convs) - 1
-    staged = [_read_filter(index) for index in range(last + 1)] if loops.is_resident else []
+    staged = [node for index in range(last + 1) for node in _read_filter(loops, index)] if loops.is_resident else []
     body = _conv(loops, last, (Leaf("write output", (OUTPUT_CACHE,)),))
     whole = (*staged, *_loop(loops.images and not _rolls_in_tiles(loops, last), body))
     nodes: list[Node] = []
@@ -136,9 +139,10 @@ def chain_nest(loops: NestLoops) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _read_filter(index: int) -> Leaf:
-    """The statement that fills the cache of a filter from memory."""
-    return Leaf(f"read filter {index + 1}", (filter_cache(index + 1),), copies_in=True)
+def _read_filter(loops: NestLoops, index: int) -> tuple[Leaf, ...]:
+    """The statement that fills the cache of a filter from memory, where there is one."""
+    read = Leaf(f"read filter {index + 1}", (filter_cache(index + 1),), copies_in=True)
+    return (read,) if loops.convs[index].has_filter else ()
 
 
 def _copies_in(node: Node) -> Iterator[Leaf]:
@@ -162,7 +166,7 @@ def _conv(loops: NestLoops, index: int, after: tuple[Node, ...] = ()) -> tuple[N
         after: the statements that follow in each of its tiles.
     """
     conv = loops.convs[index]
-    filter = () if loops.is_resident else (_read_filter(index),)
+    filter = () if loops.is_resident else _read_filter(loops, index)
     computed = (*_blocks(loops, index), *after)
     tile = (*filter, *computed)
     source = tuple(node for tensor in conv.makes for node in (_conv(loops, tensor - 1) if tensor else (_READ_INPUT,)))
@@ -186,7 +190,8 @@ def _blocks(loops: NestLoops, index: int) -> tuple[Node, ...]:
     target, source = target_cache(index + 1, len(loops.convs)), source_cache(index + 1)
     sums = accumulator(index + 1) if loops.convs[index].has_accumulator else target
     conv = f"conv {index + 1}"
-    body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, filter_cache(index + 1)))]
+    weights = (filter_cache(index + 1),) if loops.convs[index].has_filter else ()
+    body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, *weights))]
     if sums != target:
         adds = loops.convs[index].adds
         other = () if adds is None else (source_cache(adds + 1),)

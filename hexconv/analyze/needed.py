@@ -99,7 +99,8 @@ def needed_work(chain: Chain) -> Work:
         read = [[_reached(conv, axis, area[axis], source[axis + 1]) for axis in (0, 1)] for area in outputs]
         areas.setdefault(index, []).extend((down.indices, across.indices) for down, across in read)
         taps = _count([(down.taps, across.taps) for down, across in read])
-        traffic[filter_name(index + 1)] = prod(chain.filter_shapes[index][:2]) * taps * filter_bytes
+        if not conv.pool:
+            traffic[filter_name(index + 1)] = prod(chain.filter_shapes[index][:2]) * taps * filter_bytes
     traffic["input"] = chain.input[0] * _count(_apart(areas[0])) * chain.input[3] * DTYPE_BYTES[chain.dtype]
     return Work(dict(reversed(traffic.items())) | vectors_bytes(chain), dict(reversed(macs.items())))
 
@@ -114,7 +115,7 @@ def needed_macs(chain: Chain) -> int:
 
 
 def macs_per_output(chain: Chain, index: int) -> int:
-    """How many products one output element of conv `index` sums."""
+    """How many products one output element of conv `index` sums; none in a pool."""
     return prod(chain.filter_shapes[index][1:])
 
 

@@ -41,7 +41,7 @@ from hexconv.analyze.row_nest import PlannedRows, planned_rows
 from hexconv.analyze.shared_memory import blocks_allocations
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
-from hexconv.spec.names import copied_arguments, copied_caches
+from hexconv.spec.names import INPUT, OUTPUT, copied_arguments, copied_caches, filter_name
 from hexconv.spec.vectors import vectors_bytes
 
 
@@ -151,5 +151,7 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
         return dict.fromkeys(tensors, 0)
     in_rows = planned.nest == "rows"
     two = rows_doubled(planned.axes) if in_rows else blocks_doubled(planned.blocks)
-    in_flight = {name: 2 if cache in two else 1 for name, cache in zip(tensors, caches, strict=True)}
+    copied = {INPUT, *map(filter_name, planned.chain.filters), OUTPUT}
+    there = [each for each in zip(tensors, caches, strict=True) if each[0] in copied]
+    in_flight = {name: 2 if cache in two else 1 for name, cache in there}
     return {**in_flight, "input": rows_in_flight(planned.axes) if in_rows else blocks_in_flight(planned.blocks)}

@@ -11,7 +11,7 @@ import numpy as np
 
 from hexconv.compute.requantised import NO_VECTORS, Array, requantized
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
-from hexconv.spec.chain import Chain, Conv2d
+from hexconv.spec.chain import Chain, Conv2d, output_shape
 from hexconv.spec.code_sums import clipped
 from hexconv.spec.curves import activated
 from hexconv.spec.dtypes import INTEGER_RANGE
@@ -45,6 +45,9 @@ def reference(
     """
     tensors = [image]
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
+        if conv.pool:
+            tensors.append(pooled(conv, tensors[-1], chain.padding_value(index)))
+            continue
         sums = convolution(conv, tensors[-1], filter, chain.output_zero_point(index))
         sums = sums + bias if bias is not None else sums
         is_last = index == len(chain.conv) - 1
@@ -94,6 +97,22 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
             inputs = _part(image.shape[3], conv.groups, group)
             total[..., outputs] += seen[..., inputs] @ np.transpose(taps[outputs, :, rh, rw])
     return total.astype(exact, copy=False)
+
+
+def pooled(conv: Conv2d, image: Array, padding: float) -> Array:
+    """`out[n, y, x, c] = most of in[n, y*sh + rh*dh - top, x*sw + rw*dw - left, c]`, in the dtype of the image.
+
+    Args:
+        conv: the pool.
+        image: NHWC.
+        padding: what lies outside of the image.
+    """
+    pad = conv.padding
+    sides = ((0, 0), (pad.top, pad.bottom), (pad.left, pad.right), (0, 0))
+    padded = np.pad(image, sides, constant_values=padding)
+    _, rows, columns, _ = output_shape(conv, (1, *image.shape[1:]))
+    taps = product(*map(range, conv.kernel))
+    return np.stack([_seen_by_tap(conv, padded, rh, rw, rows, columns) for rh, rw in taps]).max(axis=0)
 
 
 def _largest_product(padded: Array, taps: Array) -> int:

@@ -100,8 +100,8 @@ class Filter:
         return high.astype("int32") * 256 + low.astype("int32")
 
 
-def pack_input(image: Image, stored: Stored, zero_point: int, strips: Strips | None = None) -> te.Tensor:
-    """Pack the stored part of the input, with `zero_point` wherever there is no logical element.
+def pack_input(image: Image, stored: Stored, padding: float, strips: Strips | None = None) -> te.Tensor:
+    """Pack the stored part of the input, with `padding` wherever there is no logical element.
 
     Of strips, each is read where it begins in its image.
 
@@ -114,7 +114,7 @@ def pack_input(image: Image, stored: Stored, zero_point: int, strips: Strips | N
         at = Position.of(stored.layout, index)
         n, first = (strips.image_of(at.n), strips.first_read(at.n, tirx.min)) if strips else (at.n, -extents.left)
         logical = image.element_at(n, at.row - extents.top, first + at.column, at.channel)
-        fringe = tirx.const(zero_point, image.tensor.dtype)
+        fringe = tirx.const(padding, image.tensor.dtype)
         return at.where_logical(stored, stored.flipped(logical), stored.flipped(fringe))
 
     return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
@@ -174,6 +174,29 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     return te.compute(output.layout.physical_shape, element, name=name)
 
 
+def pool2d(conv: Conv2d, source: Source, output: Stored, fringe: float, name: str) -> te.Tensor:
+    """Compute the largest element of each window, packed; `fringe` wherever the output has no logical element.
+
+    Args:
+        conv: the geometry of the pool.
+        source: the tensor that it reads.
+        output: which part of the result is stored, and how.
+        fringe: what the next conv must read where there is no element.
+        name: the name of the stage, of its block and of its buffer.
+    """
+    (sh, sw), (dh, dw) = conv.stride, conv.dilation
+    rh, rw = te.reduce_axis((0, conv.kernel[0]), "rh"), te.reduce_axis((0, conv.kernel[1]), "rw")
+    rc = te.reduce_axis((0, 1), "rc")  # as a conv has it
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        to = Position.of(output.layout, index)
+        at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, to.channel + rc)
+        value = source.stored.element_at(source.tensor, at)
+        return te.max(to.where_logical(output, value, tirx.const(fringe, source.tensor.dtype)), axis=[rc, rh, rw])
+
+    return te.compute(output.layout.physical_shape, element, name=name)
+
+
 def first_channel(diagonal: Diagonal, output: Index) -> Index:
     """The first input channel that a filter has for an output channel."""
     return diagonal.first_plane(output // CHANNEL_BLOCK, tirx.min) * CHANNEL_BLOCK
@@ -220,7 +243,7 @@ def epilogue(
     sums: te.Tensor,
     beside: Beside,
     output: Stored,
-    fringe: int,
+    fringe: float,
     dtype: str,
     name: str,
 ) -> te.Tensor:
@@ -398,7 +421,7 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     filters = [_filter(chain, layouts, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     vectors = _vectors(chain, layouts)
-    tensors = [pack_input(image, stored[0], chain.zero_point, strips)]
+    tensors = [pack_input(image, stored[0], chain.padding_value(0), strips)]
     for index in range(len(chain.conv)):
         source = Source(tensors[index], stored[index], chain.output_zero_point(index))
         ends = has_epilogue(chain, index, layouts)
@@ -409,7 +432,7 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     tensor = tensors[-1]
     if layouts.lays_output_out:
         tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], layouts.output))
-    packed = [filter.tensor for filter in filters]
+    packed = [filter.tensor for filter, conv in zip(filters, chain.conv, strict=True) if not conv.pool]
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
     arguments = [image.tensor, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
@@ -477,11 +500,14 @@ def _stage(
     name: str,
 ) -> te.Tensor:
     """The stages of one conv: its sums, and its epilogue if it `ends` in one."""
-    conv = chain.conv[index]
-    sums = conv2d(conv, source, filter, output, chain.sum_dtype(index), accumulator(index + 1) if ends else name)
+    conv, of_sums = chain.conv[index], accumulator(index + 1) if ends else name
+    fringe = 0 if index == len(chain.conv) - 1 else chain.padding_value(index + 1)
+    if conv.pool:
+        sums = pool2d(conv, source, output, fringe, of_sums)
+    else:
+        sums = conv2d(conv, source, filter, output, chain.sum_dtype(index), of_sums)
     if not ends:
         return sums
-    fringe = 0 if index == len(chain.conv) - 1 else chain.output_zero_point(index + 1)
     return epilogue(conv, sums, beside, output, fringe, chain.output_dtype(index), name)
 
 

@@ -270,6 +270,6 @@ def documented_filter(chain: Chain, index: int) -> Layout:
     >>> documented_filter(Chain(input=(1, 8, 8, 40), conv=(conv,)), 0).physical_shape
     (2, 1, 3, 3, 32)
     """
-    inputs, grouped = chain.filter_shapes[index][1], chain.conv[index].groups > 1
+    inputs, grouped = chain.filter_shapes[index][1], chain.conv[index].is_grouped
     tag = FEW_INPUTS_TAG if grouped and inputs % CHANNEL_BLOCK else FILTER_TAG
     return packed(tag, chain.filter_shapes[index])

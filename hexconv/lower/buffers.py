@@ -17,7 +17,7 @@ from tvm import tirx
 from hexconv.spec.vectors import UNCACHED
 from hexconv.tir.loops import LOOP_NAME
 from hexconv.tir.statements import REGISTER
-from hexconv.tir.trees import all_of, with_values
+from hexconv.tir.trees import all_of, buffers_in, with_values
 
 STAGED = ("filter", "output")
 """Roles of arguments that TVM stages; the input is staged by an operation of its own."""
@@ -77,8 +77,9 @@ def argument(func: tirx.PrimFunc, role: str) -> tirx.Var:
 
 
 def convs_of(func: tirx.PrimFunc) -> int:
-    """Count the convs of the chain that a function computes: each conv has one filter."""
-    return sum(held_by(each).role == "filter" for each in func.params)
+    """Count the convs of the chain that a function computes: each but the last makes an intermediate."""
+    made = [held.number for held in map(held_by, buffers_in(func.body)) if held.role == "intermediate"]
+    return max(made, default=0) + 1
 
 
 def is_register(buffer: tirx.Var) -> bool:

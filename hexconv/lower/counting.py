@@ -41,12 +41,12 @@ from tvm.ir import Call, TensorLoad
 from tvm.target import codegen
 
 from hexconv.lower import queues
-from hexconv.lower.buffers import Held, held_by
+from hexconv.lower.buffers import Held, convs_of, held_by
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Lowered
 from hexconv.lower.vtcm import SCOPE
-from hexconv.spec.names import conv_name
+from hexconv.spec.names import conv_name, copied_arguments
 from hexconv.spec.places import BUFFER_ROLES, roles_multiplied_as
 from hexconv.tir.guards import IF_THEN_ELSE
 from hexconv.tir.trees import all_of, as_one, buffers_in, conjuncts, steps_of, uses, with_values
@@ -317,15 +317,18 @@ def counts_of(lowered: Lowered, counted: Sequence[int]) -> Counts:
     convs, outside = _convs(tensors), _outside(lowered)
     named = dict(zip((*tensors, *convs, *outside), counted, strict=False))
     by_queue = np.reshape(counted[len(named) :], (len(tensors), len(QUEUE_COUNTS)))
-    moved = {name: named[name] + int(row[0]) for name, row in zip(tensors, by_queue, strict=True)}
+    # A pool has no filter, though its number has a queue.
+    there = {argument.name for argument in lowered.unmerged["main"].params}
+    queued = {name: row for name, row in zip(tensors, by_queue, strict=True) if name in there}
+    moved = {name: named[name] + int(row[0]) for name, row in queued.items()}
     moved |= {name: named[name] for name in outside}
-    in_flight = {name: int(row[2]) for name, row in zip(tensors, by_queue, strict=True)}
+    in_flight = {name: int(row[2]) for name, row in queued.items()}
     return Counts(moved, {name: named[name] for name in convs}, in_flight)
 
 
 def _tensors(lowered: Lowered) -> list[str]:
     """List the arguments that are copied, in the order of their queues."""
-    return [argument.name for argument in lowered.unmerged["main"].params if held_by(argument).is_copied]
+    return copied_arguments(convs_of(lowered.unmerged["main"]))
 
 
 def _outside(lowered: Lowered) -> list[str]:
@@ -334,7 +337,7 @@ def _outside(lowered: Lowered) -> list[str]:
 
 
 def _convs(tensors: Sequence[str]) -> list[str]:
-    """Name the convs that have a filter among these tensors."""
+    """Name the convs of a chain with these tensors."""
     return [conv_name(number) for number in range(1, len(tensors) - 1)]
 
 

@@ -28,6 +28,7 @@ from tvm import tirx
 from hexconv.compute.computable import check_supported
 from hexconv.compute.stored import Position
 from hexconv.compute.te import Beside, finished, needs_epilogue
+from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.kernel.layouts import documented_filter
 from hexconv.mlir.arith_code import INDENT, Arithmetic, Region, cast, element_type
@@ -168,9 +169,13 @@ def linalg_text(case: Case) -> str:
     """Return a case as a module of MLIR: two functions, each of which returns its last argument, filled.
 
     Raises:
-        Unsupported: the chain can't be computed.
+        Unsupported: the chain can't be computed, or has a pool.
     """
     check_supported(case.chain)
+    if any(conv.pool for conv in case.chain.conv):
+        raise Unsupported(
+            '--format mlir has convs alone, and the chain has a pool; leave out the pool, or --format "tir"'
+        )
     head = [f"hexconv {case.name}: {case.chain.slug}", "", *(f"  {line}" for line in case.to_toml().splitlines())]
     head += ["", *_unsaid(case)]
     lines = [f"// {Code.comment(line)}".rstrip() for line in head]

@@ -39,7 +39,7 @@ def tensor_names(chain: Chain) -> tuple[str, ...]:
     """
     numbers = range(1, len(chain.conv) + 1)
     biases = (bias_name(number) for number, conv in zip(numbers, chain.conv, strict=True) if conv.bias)
-    return ("input", *(filter_name(number) for number in numbers), *biases)
+    return ("input", *map(filter_name, chain.filters), *biases)
 
 
 def fills_of(chain: Chain, text: str) -> Fills:
@@ -92,11 +92,11 @@ def _corner(chain: Chain, source: Fill, filters: Fill) -> Fills:
     """Fill the input and the filters with one extreme each, and every bias with the extreme of its sums' own sign."""
     biases: list[Fill] = []
     values: Fill = source
-    for conv in chain.conv:
+    for conv in (chain.conv[number - 1] for number in chain.filters):
         values = "most" if values == filters else "least"  # products of like signs are large, and sums saturate
         if conv.bias:
             biases.append(values)
-    return (source, *(filters for _ in chain.conv), *biases)
+    return (source, *(filters for _ in chain.filters), *biases)
 
 
 MANTISSA_BITS = 24

@@ -177,7 +177,7 @@ class Given:
         if self.weights is None:
             return replace(drawn, image=image)
         numbers = range(1, len(drawn.filters) + 1)
-        filters = tuple(self.weights[filter_name(number)] for number in numbers)
+        filters = tuple(self.weights.get(filter_name(number), drawn.filters[number - 1]) for number in numbers)
         vectors = {name: self.weights[name] for name in drawn.vectors}
         return Tensors(image, filters, tuple(self.weights.get(bias_name(number)) for number in numbers), vectors)
 
@@ -221,7 +221,7 @@ def given(chain: Chain, weights: Path | None, image: Path | None) -> Given:
 def _forms(chain: Chain) -> dict[str, Form]:
     """Return the shape and dtype of every tensor that a run reads, by name."""
     names = tensor_names(chain)
-    filters = [(tuple(shape), chain.dtype_of_filters) for shape in chain.filter_shapes]
+    filters = [(chain.filter_shapes[number - 1], chain.dtype_of_filters) for number in chain.filters]
     biases = [((conv.out_channels,), chain.bias_dtype) for conv in chain.conv if conv.bias]
     vectors = {name: ((vector.elements,), vector.dtype) for name, vector in vector_names(chain).items()}
     return {**dict(zip(names, [(tuple(chain.input), chain.dtype), *filters, *biases], strict=True)), **vectors}
@@ -242,8 +242,7 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     """
     if weights is None or not chain.is_integer:
         return chain
-    numbers = range(1, len(chain.conv) + 1)
-    filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
+    filters, biases = filters_of(chain, weights), [weights.get(bias_name(i + 1)) for i in range(len(chain.conv))]
     try:
         limited = with_limits(chain, filters, biases, weights)
     except ValidationError as error:  # pydantic's complaint about a limit that int32 itself can't hold
@@ -253,9 +252,18 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     return limited
 
 
+def filters_of(chain: Chain, weights: Mapping[str, Array]) -> list[Array]:
+    """Return the filter of each conv out of a run's weights; that of a pool has no elements."""
+    shapes = enumerate(chain.filter_shapes, 1)
+    return [
+        weights[filter_name(number)] if number in chain.filters else np.zeros(shape, chain.dtype_of_filters)
+        for number, shape in shapes
+    ]
+
+
 def named_weights(tensors: Tensors) -> dict[str, Array]:
     """Return the weights of a chain by a run's names; the inverse of `Given.over`."""
-    filters = {filter_name(number): array for number, array in enumerate(tensors.filters, 1)}
+    filters = {filter_name(number): array for number, array in enumerate(tensors.filters, 1) if array.size}
     biases = {bias_name(number): array for number, array in enumerate(tensors.biases, 1) if array is not None}
     return {**filters, **biases, **tensors.vectors}
 

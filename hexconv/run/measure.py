@@ -193,7 +193,7 @@ def _check_target(case: Case, target: str) -> None:
 def _check_macs(chain: Chain) -> None:
     """Refuse a case that would run too long: numpy alone makes about 10^9 multiply-accumulates a second."""
     outputs = [prod(shape) for shape in chain.shapes[1:]]
-    macs = sum(count * prod(filter[1:]) for count, filter in zip(outputs, chain.filter_shapes, strict=True))
+    macs = sum(count * chain.elements_per_output(index) for index, count in enumerate(outputs))
     if macs > MOST_MACS:
         raise Unsupported(
             f"its convs take {macs} multiply-accumulates, {macs - MOST_MACS} more than the {MOST_MACS} that a run may "
@@ -213,6 +213,6 @@ def _check_memory(chain: Chain) -> None:
 
 def _logical(tensors: Tensors, output: np.ndarray) -> dict[str, np.ndarray]:
     """All tensors of a run by the names of the contract."""
-    filters = {filter_name(number): filter for number, filter in enumerate(tensors.filters, 1)}
+    filters = {filter_name(number): filter for number, filter in enumerate(tensors.filters, 1) if filter.size}
     biases = {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
     return {"input": tensors.image, **filters, **biases, **tensors.vectors, "output": output}

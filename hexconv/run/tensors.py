@@ -63,7 +63,7 @@ class Tensors:
 
     Attributes:
         image: the input, NHWC.
-        filters: the filters, OIHW, one per conv.
+        filters: the filters, OIHW, one per conv; that of a pool has no elements.
         biases: the biases, [K] or None, one per conv.
         vectors: the other vectors of the chain by name: multipliers and shifts per channel, tables of codes, slopes
             (`hexconv.spec.vectors`).
@@ -108,9 +108,10 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
         seed: the seed of the random values.
     """
     random, convs = np.random.default_rng(seed), range(len(chain.conv))
-    of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
+    last = len(chain.filters) + 1
+    of_filters, of_biases = dict(zip(chain.filters, fills[1:last], strict=True)), iter(fills[last:])
     image = _image(random, chain, fills[0])
-    filters = tuple(_filter(random, chain, index, of_filters[index]) for index in convs)
+    filters = tuple(_filter(random, chain, index, of_filters.get(index + 1)) for index in convs)
     biases = (
         _bias(random, chain, index, next(of_biases), filters[index]) if chain.conv[index].bias else None
         for index in convs
@@ -149,13 +150,13 @@ def packed_arguments(chain: Chain, tensors: Tensors, plan: Plan | None = None) -
     check_vectors(chain, tensors.vectors)
     layouts = layouts_of(chain, plan) if plan else documented_layouts(chain)
     filters = [
-        _packed(filter, layout, packing)
+        _packed(filter, layout, packing) if filter.size else filter
         for filter, layout, packing in zip(
             _as_computed(chain, tensors.filters, layouts), layouts.filters, layouts.packings, strict=True
         )
     ]
     arguments = {INPUT: packed_image(chain, tensors.image)}
-    arguments |= {filter_name(number): filter for number, filter in enumerate(filters, 1)}
+    arguments |= {filter_name(number): filters[number - 1] for number in chain.filters}
     arguments |= {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
     arguments |= {name: _vector(tensors.vectors[name], each, layouts) for name, each in vector_names(chain).items()}
     return list((laid_out(chain, plan, arguments) if plan else arguments).values())
@@ -233,9 +234,11 @@ def _image(random: np.random.Generator, chain: Chain, fill: Fill) -> Array:
     return _filled(random, fill, chain.input, *INTEGER_RANGE[chain.dtype], chain.zero_point, chain.dtype)
 
 
-def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> Array:
-    """Fill the filter of conv `index`, OIHW."""
+def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill | None) -> Array:
+    """Fill the filter of conv `index`, OIHW; a pool has none, without elements."""
     conv, shape, dtype = chain.conv[index], chain.filter_shapes[index], chain.dtype_of_filters
+    if fill is None:
+        return np.zeros(shape, dtype)
     fan_in = prod(shape[1:])
     if not chain.is_integer:
         scale = conv.curve.spread * {"random": sqrt(3 / fan_in), "one_hot": 1.0}.get(fill, 1 / fan_in)

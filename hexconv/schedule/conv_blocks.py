@@ -35,7 +35,7 @@ class ConvBlocks:
         number: 1 for the first conv.
         sums: the block with the reduction.
         epilogue: the block that turns sums into the output, where there is one.
-        filter_cache: the cache read of its filter.
+        filter_cache: the cache read of its filter; None for a pool.
         filter_loops: names of the loops over its packed filter.
         rc_block: input channels that are summed at a time.
         layout: the layout of its result.
@@ -46,7 +46,7 @@ class ConvBlocks:
     number: int
     sums: SBlockRV
     epilogue: SBlockRV | None
-    filter_cache: SBlockRV
+    filter_cache: SBlockRV | None
     filter_loops: tuple[str, ...]
     rc_block: int
     layout: Layout
@@ -91,12 +91,12 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, layouts: N
         number=index + 1,
         sums=sums,
         epilogue=epilogue,
-        filter_cache=sch.cache_read(sums, 1, filter_scope(layouts, index, plan)),
+        filter_cache=None if chain.conv[index].pool else sch.cache_read(sums, 1, filter_scope(layouts, index, plan)),
         filter_loops=_filter_loops(layouts.filters[index]),
         # Dense convs of few channels keep the documents' loop of 32, guarded.
         rc_block=CHANNEL_BLOCK
-        if chain.conv[index].groups == 1
-        else min(CHANNEL_BLOCK, _inputs(layouts.filters[index])),
+        if not chain.conv[index].is_grouped
+        else min(CHANNEL_BLOCK, max(_inputs(layouts.filters[index]), 1)),
         layout=layouts.activations[index + 1],
         source_axes=_source_axes(chain, index, layouts),
         filter_axes=_filter_axes(layouts, index),
@@ -130,7 +130,7 @@ def _source_axes(chain: Chain, index: int, layouts: NestLayouts) -> tuple[int, .
     if layouts.has_rows:
         return tuple(range(2, len(source.outputs)))
     channels = [output.name for output in source.outputs].index("C")
-    return BLOCK_AXES if chain.conv[index].groups == 1 else (channels, *BLOCK_AXES)
+    return (channels, *BLOCK_AXES) if chain.conv[index].is_grouped else BLOCK_AXES
 
 
 def _filter_axes(layouts: NestLayouts, index: int) -> tuple[int, ...]:
@@ -146,7 +146,8 @@ def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
     Of a tensor that is added it reads whole rows: where their blocks begin doesn't matter.
     """
     primitives.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
-    primitives.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
+    if conv.filter_cache:
+        primitives.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
     if conv.epilogue:
         sums = primitives.written(sch, conv.sums)
         for place, read in enumerate(sch.get(conv.epilogue).reads):

@@ -437,4 +437,5 @@ def _names(sch: Schedule, blocks: Sequence[SBlockRV]) -> tuple[str, ...]:
 
 def _filter_block(sch: Schedule, conv: Placed, plan: Plan) -> str | None:
     """Name the block that stages a conv's filter in each tile; None if no block does."""
-    return sch.get(conv.blocks.filter_cache).name_hint if plan.filters == "per_tile" else None
+    cache = conv.blocks.filter_cache
+    return sch.get(cache).name_hint if cache and plan.filters == "per_tile" else None

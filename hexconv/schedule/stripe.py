@@ -186,6 +186,8 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
     input_at = _home(chain, placed, 0).tiles.source
     input_loops = primitives.stage_read(sch, input_cache, input_at, axes, parts.INPUT_READ)
     for conv in reversed(placed):
+        if not conv.blocks.filter_cache:
+            continue
         # Stripes that roll inside of a channel tile all use its filter; with rows outside, ko_outer is the innermost.
         tile = conv.tiles.ko_outer if plan.halo == "roll" else conv.tiles.innermost
         at = None if plan.filters == "resident" else tile

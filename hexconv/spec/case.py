@@ -62,7 +62,8 @@ def to_toml(
 
 def _lines(table: Chain | Conv2d | Plan) -> list[str]:
     """Return `key = value` for every field that is not at its default; sub-tables of a chain are written elsewhere."""
-    stated = ((field, getattr(table, field.name)) for field in fields(table) if field.name != "conv")
+    implied = ("conv", "groups") if isinstance(table, Conv2d) and table.pool else ("conv",)
+    stated = ((field, getattr(table, field.name)) for field in fields(table) if field.name not in implied)
     return [f"{field.name} = {_value(value)}" for field, value in stated if not _is_default(field, value)]
 
 
@@ -405,6 +406,9 @@ def with_limits(
         return chain
     convs: list[Conv2d] = []
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
+        if conv.pool:
+            convs.append(conv)
+            continue
         _check(chain, index, filter, bias, conv.bias_limit)
         limit = None if bias is None else largest_bias(bias)
         sums = largest_sum(chain, index, filter, bias)

@@ -1,7 +1,7 @@
 """A chain of convs, each feeding only the next: the convs, their shapes and dtypes, and the layouts of its two ends."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from math import prod
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args
@@ -90,6 +90,9 @@ class Conv2d:
             allow together, as if one channel had both. Beyond int32, plain sums in 64 bits.
         requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
         add: an earlier tensor of the chain that is added to what the conv makes.
+        pool: `"max"`: no conv but a pool, whose outputs are the largest element of their windows, channel by channel.
+            It has no filter, as many outputs and groups as input channels, and the zero point of its input. Padding
+            counts as the least value.
     """
 
     out_channels: Size
@@ -109,6 +112,17 @@ class Conv2d:
     sum_limit: Annotated[int, Field(ge=0, le=2**62)] | None = None
     requantize: Requantize | None = None
     add: Add | None = None
+    pool: Literal["max"] | None = None
+
+    def __post_init__(self) -> None:
+        """Give a pool its groups: each channel is one."""
+        if self.pool and self.groups == 1:
+            object.__setattr__(self, "groups", self.out_channels)
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether outputs read some channels of the input alone; those of a pool always do."""
+        return self.groups > 1 or self.pool is not None
 
     @cached_property
     def reach(self) -> tuple[int, int]:
@@ -164,7 +178,8 @@ class Conv2d:
             f"s{self.stride[0]}x{self.stride[1]}" if self.stride != (1, 1) else "",
             f"d{self.dilation[0]}x{self.dilation[1]}" if self.dilation != (1, 1) else "",
             "p" + "_".join(map(str, pad)) if any(pad) else "",
-            f"g{self.groups}" if self.groups != 1 else "",
+            self.pool or "",
+            f"g{self.groups}" if self.groups != 1 and not self.pool else "",
             f"a{self.add.tensor}" if self.add else "",
         ]
         return "".join(parts)
@@ -197,6 +212,8 @@ def check_shapes(where: str, conv: Conv2d, source: Shape) -> None:
             large.
     """
     _check_groups(where, conv, source[3])
+    if conv.pool:
+        _check_pool(where, conv, source)
     _check_kernel_fits(where, conv, source)
     _check_taps(where, conv, output_shape(conv, source))
 
@@ -207,6 +224,21 @@ def _check_groups(where: str, conv: Conv2d, channels: int) -> None:
         if count % conv.groups:
             given = f"{conv.groups}, which leaves {count % conv.groups} of the {count} channels of its {what}"
             raise InputError(f"{where}.groups", given, f"a divisor of {count}")
+
+
+def _check_pool(where: str, conv: Conv2d, source: Shape) -> None:
+    """Refuse a pool that has what a conv has, or other channels than its input."""
+    known = Conv2d(
+        out_channels=source[3],
+        kernel=conv.kernel,
+        stride=conv.stride,
+        dilation=conv.dilation,
+        padding=conv.padding,
+        pool=conv.pool,
+    )
+    for field in fields(conv):
+        if (given := getattr(conv, field.name)) != (allowed := getattr(known, field.name)):
+            raise InputError(f"{where}.{field.name}", f"{given} in a pool", f"{allowed}, or no pool")
 
 
 def _check_kernel_fits(where: str, conv: Conv2d, shape: Shape) -> None:
@@ -256,6 +288,8 @@ def check_dtypes(where: str, conv: Conv2d, dtype: str, filter_dtype: str, is_las
     Raises:
         InputError: a field does not go with the dtype, or one is missing.
     """
+    if conv.pool:
+        return
     if dtype in INTEGER_RANGE:
         _check_integers(where, conv, dtype, filter_dtype, is_last)
     else:
@@ -328,6 +362,8 @@ def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
     check_zero_point(f"{where}.table_zero_point", conv.table_zero_point, dtype)
 
 
+LEAST_FLOAT = {"float32": -3.4028234663852886e38, "float16": -65504.0}
+"""The least finite number of each dtype."""
 EdgeLayout = Literal["NHWC8h8w32c", "NHWC", "NHCW32c"]
 EDGE_LAYOUTS: tuple[EdgeLayout, ...] = get_args(EdgeLayout)
 IN_BLOCKS: EdgeLayout = "NHWC8h8w32c"
@@ -476,14 +512,25 @@ class Chain:
     def filter_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Logical OIHW of every filter; I is the input channels of a group, which one output channel sums over.
 
+        A pool sums nothing: its filter has no input channels, and so no elements.
+
         >>> Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=32, kernel=(3, 1), groups=2),)).filter_shapes
         ((32, 32, 3, 1),)
         """
         sources = self.shapes[:-1]
         return tuple(
-            (conv.out_channels, shape[3] // conv.groups, *conv.kernel)
+            (conv.out_channels, 0 if conv.pool else shape[3] // conv.groups, *conv.kernel)
             for conv, shape in zip(self.conv, sources, strict=True)
         )
+
+    @cached_property
+    def filters(self) -> tuple[int, ...]:
+        """The numbers of the convs, from 1, that have a filter: all but pools."""
+        return tuple(number for number, conv in enumerate(self.conv, 1) if not conv.pool)
+
+    def elements_per_output(self, index: int) -> int:
+        """How many elements of its source one output element of conv `index` is made of."""
+        return prod(self.filter_shapes[index][1:]) or prod(self.conv[index].kernel)
 
     def backwards(self, last: Known, read: Callable[[int, Known], Known]) -> tuple[Known, ...]:
         """Walk from the output to the input, and return what is found of every tensor, the input first.
@@ -548,8 +595,13 @@ class Chain:
         return "int32" if self.is_integer else "float32"
 
     def sum_dtype(self, index: int) -> str:
-        """The dtype of the sums of conv `index`: that of biases, or int64 where they leave int32 and are scaled."""
+        """The dtype of the sums of conv `index`: that of biases, or int64 where they leave int32 and are scaled.
+
+        A pool has elements of the chain.
+        """
         conv = self.conv[index]
+        if conv.pool:
+            return self.dtype
         leaves = conv.requantize is not None and conv.sum_limit is not None and conv.sum_limit > LARGEST_INT32
         return "int64" if leaves or self.saturates(index) else self.bias_dtype
 
@@ -568,7 +620,14 @@ class Chain:
 
     def output_dtype(self, index: int) -> str:
         """The dtype of the output of conv `index`: the chain's, or int32 where the last conv is not requantised."""
-        return "int32" if self.is_integer and self.conv[index].requantize is None else self.dtype
+        conv = self.conv[index]
+        return "int32" if self.is_integer and not (conv.requantize or conv.pool) else self.dtype
+
+    def padding_value(self, tensor: int) -> float:
+        """What stands around the elements of a tensor that is read: its zero point, or what a pool takes for none."""
+        if not self.conv[tensor].pool:
+            return self.output_zero_point(tensor)
+        return INTEGER_RANGE[self.dtype][0] if self.is_integer else LEAST_FLOAT[self.dtype]
 
     def output_zero_point(self, index: int) -> int:
         """The zero point of tensor `index`: tensor 0 is the input, tensor i the output of the i-th conv."""
@@ -580,6 +639,8 @@ class Chain:
     def own_zero_point(self, index: int) -> int:
         """The zero point of what conv `index` makes, before anything is added to it."""
         conv = self.conv[index]
+        if conv.pool:
+            return self.output_zero_point(index)
         if conv.activation == TABLE:
             return conv.table_zero_point
         return conv.requantize.zero_point if conv.requantize else 0

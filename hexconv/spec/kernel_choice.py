@@ -132,7 +132,7 @@ def _why(asked: Kernel | None, kernel: Kernel, passed_over: list[str], target: T
 
 def _cost(chain: Chain, index: int) -> tuple[str, float]:
     """Compare scalar code for conv `index` with HVX, say what would let HVX serve it, and estimate its packets."""
-    macs = prod(chain.shapes[index + 1]) * prod(chain.filter_shapes[index][1:])
+    macs = prod(chain.shapes[index + 1]) * chain.elements_per_output(index)
     rate = OF_FLOAT16 if chain.dtype == "float16" else SCALAR_MACS_PER_PACKET
     least, most = HVX_MACS_PER_PACKET
     cure = what_hvx_wants(chain, index)

@@ -108,8 +108,13 @@ def _exact_refusals(chain: Chain) -> tuple[str, ...]:
         _shift_refusal(conv, index) or _filter_refusal(chain, index) or sums[index]
         for index, conv in enumerate(chain.conv)
     )
-    why = next((refusal for refusal, conv in zip(own, chain.conv, strict=True) if refusal and conv.add), "")
-    return (f"hvx adds tensors to what hvx computes alone: {why}",) * len(own) if why else own
+    added = next((refusal for refusal, conv in zip(own, chain.conv, strict=True) if refusal and conv.add), "")
+    if added:
+        return (f"hvx adds tensors to what hvx computes alone: {added}",) * len(own)
+    pool = next((index for index, conv in enumerate(chain.conv) if conv.pool), None)
+    if pool is not None:
+        return (f"hvx serves chains without pools; chain.conv[{pool}] is one",) * len(own)
+    return own
 
 
 def _shift_refusal(conv: Conv2d, index: int) -> str:
@@ -201,6 +206,7 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         f"kernels that reach 8 by 8 pixels at most; that of {name} reaches {reached[0]} by {reached[1]}": (
             max(reached) > MOST_ENGINE_TAPS
         ),
+        f"convs alone; {name} is a pool": conv.pool is not None,
         f"convs that are requantised; {name} is not": conv.requantize is None,
         f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,
         f"sums that wrap; those of {name} saturate": chain.saturates(index),

@@ -481,6 +481,23 @@ def with_adds(draw: Draw, chain: Chain, skips: Sequence[Skip]) -> Chain:
     return chain
 
 
+def with_pools(draw: Draw, chain: Chain) -> Chain:
+    """Make pools of some convs of one chain in eight, where the convs behind them take as many channels."""
+    for index in range(len(chain.conv)) if draw.is_one_in(8) else ():
+        conv, channels = chain.conv[index], chain.shapes[index][3]
+        if not draw.is_one_in(2):
+            continue
+        shaped = Conv2d(out_channels=channels, kernel=conv.kernel, stride=conv.stride, dilation=conv.dilation)
+        pool = replace(shaped, padding=conv.padding, pool="max")
+        try:
+            pooled = replace(chain, conv=(*chain.conv[:index], pool, *chain.conv[index + 1 :]))
+            check_supported(pooled)
+        except (InputError, Unsupported):  # groups that don't divide these channels, or sums that leave their integer
+            continue
+        chain = pooled
+    return chain
+
+
 def _drawn_sum(draw: Draw, dtype: Dtype) -> dict[str, Any]:
     """Draw the scales of a sum of codes, from one eighth of each other to eight times as much; its codes and clamp."""
     scales = tuple(2.0 ** (draw.number(-3000, 3000) / 1000) for _ in range(3))

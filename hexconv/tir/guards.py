@@ -8,6 +8,10 @@ before:  tensor[i] = if_then_else(condition, value, fringe)
 after:   if condition: tensor[i] = value
          else: tensor[i] = fringe
 
+before:  tensor[i] = max(tensor[i], if_then_else(condition, value, fringe))
+after:   if condition: tensor[i] = max(tensor[i], value)
+         else: tensor[i] = max(tensor[i], fringe)
+
 `hoist_guards` then moves the `if` out to the loop that decides it. (TVM's HoistExpression would do both at once, but it
 leaves conditions behind in the branch where they fail.)
 
@@ -52,6 +56,9 @@ def _guarded(statement: tirx.BufferStore) -> tirx.Stmt:
     if isinstance(value, tirx.Add) and _is_conditional(value.b) and _is_zero(value.b.args[2]):
         condition, product, _ = value.b.args
         return tirx.IfThenElse(condition, _guarded(_store(statement, value.a + product)), None)
+    if isinstance(value, tirx.Max) and _is_conditional(value.b):
+        condition, *values = value.b.args
+        return tirx.IfThenElse(condition, *(_guarded(_store(statement, tirx.max(value.a, each))) for each in values))
     return statement
 
 

@@ -17,13 +17,14 @@ from pydantic import computed_field
 
 from hexconv.compute.reference import convolution, of_conv, quantised, reference
 from hexconv.model.refused import Refused
+from hexconv.run.given import filters_of
 from hexconv.run.machine_parts import saturation
 from hexconv.spec import Chain, Requantize
 from hexconv.spec.activations import SLOPE, TABLE
 from hexconv.spec.case import sums_by_channel
 from hexconv.spec.curves import activated
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.names import bias_name, filter_name
+from hexconv.spec.names import bias_name
 from hexconv.spec.requantize import FRACTION_BITS
 from hexconv.spec.vectors import looked_up
 from hexconv.verify.definition import Arithmetic, Bounds, Definition
@@ -376,9 +377,8 @@ def judge(
 
 def answer(chain: Chain, weights: Mapping[str, Array], image: Array) -> Array:
     """Compute the output of a chain with numpy, NHWC."""
-    numbers = range(1, len(chain.conv) + 1)
-    filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
-    return reference(chain, image, filters, biases, weights)
+    biases = [weights.get(bias_name(number)) for number in range(1, len(chain.conv) + 1)]
+    return reference(chain, image, filters_of(chain, weights), biases, weights)
 
 
 def nhwc(tensor: Array, shape: tuple[int, ...]) -> Array:
