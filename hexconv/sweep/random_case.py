@@ -301,7 +301,7 @@ def _chain(
         output_layout=_edge_layout(draw, IN_BLOCKS),
         conv=with_requantisations(draw, kind, convs, channels),
     )
-    return with_adds(draw, with_pools(draw, chain) if kind.kernel != "hmx" else chain, skips)
+    return with_adds(draw, with_pools(draw, chain) if kind.kernel == "plain" else chain, skips)
 
 
 def _edge_layout(draw: Draw, usual: EdgeLayout) -> EdgeLayout:
