@@ -239,8 +239,12 @@ _OPERATOR_FLAGS = (
 )
 
 
-def operators_object(isa: str) -> bytes:
+def operators_object(isa: str, views: bool = True) -> bytes:
     """Compile the operators in HVX for an instruction set, or take them from the cache.
+
+    Args:
+        isa: the instruction set.
+        views: whether views are among them; they take more than half of the time to compile.
 
     Raises:
         ToolMissing: zig is not installed.
@@ -249,13 +253,13 @@ def operators_object(isa: str) -> bytes:
     folders = [resources.files("hexconv.network") / "operators", resources.files("hexconv.build") / "platform"]
     texts = c_files("hexconv.network", "operators") | c_files("hexconv.build", "platform")
     parts = (part for name in sorted(texts) for part in (name, texts[name]))
-    key = content_key(isa, zig_version(), *_OPERATOR_FLAGS, *parts)
+    flags = (*_OPERATOR_FLAGS, f"-DHEXCONV_VIEWS={int(views)}")
+    key = content_key(isa, zig_version(), *flags, *parts)
 
     def build(path: Path) -> None:
         with resources.as_file(folders[0]) as operators, resources.as_file(folders[1]) as platform:
             places = (f"-I{operators}", f"-I{platform}")
-            machine = f"-mcpu=hexagon{isa}+hvx{isa}+hvx_length128b"
-            flags = ("-target", ZIG_TARGET, machine, *_OPERATOR_FLAGS, *places)
-            zig("cc", *flags, "-c", str(operators / "hexconv_hvx.c"), "-o", str(path))
+            target = ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}+hvx{isa}+hvx_length128b")
+            zig("cc", *target, *flags, *places, "-c", str(operators / "hexconv_hvx.c"), "-o", str(path))
 
     return cached("operators", key, build).read_bytes()

@@ -3,7 +3,13 @@
  * Codes of int8 are numbers from 0 on where their first bit is turned. A work is split into units: vectors of a tensor as it
  * lies, rows, or channels. Rows are written from left to right with whole vectors, and what a vector has behind its pixel is
  * written over by the next one; the last ones of a part are written in part.
+ *
+ * Views take more than half of the time that this file takes to compile, so a network without any compiles it with HEXCONV_VIEWS
+ * as 0: views are in plain C then.
  */
+#ifndef HEXCONV_VIEWS
+#define HEXCONV_VIEWS 1
+#endif
 #include "hexconv_moves.h"
 #include "hexconv_pools.h"
 #include "hexconv_products.h"
@@ -454,7 +460,8 @@ struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *wor
     operators.convert = convert;
     operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
     operators.matmul = matmul, operators.conv_transpose = conv_transpose;
-    operators.map = map, operators.view = view, operators.concat = concat, operators.softmax = softmax;
+    operators.map = map, operators.concat = concat, operators.softmax = softmax;
+    if (HEXCONV_VIEWS) operators.view = view;
     operators.max_pool = max_pool, operators.average_pool = average_pool, operators.global_average_pool = global_average_pool;
     return operators;
 }
