@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,9 +87,11 @@ def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     network = imported.network
     if network.chain:
         show(_chain_table(imported, kernels), is_wide, ("dtype",))
+    entries = (*network.operator, *network.not_taken)
+    nodes = {entry.node for entry in entries}.union(*(entry.convs for entry in network.chain))
     ends: dict[str, dict[str, str]] = {}
     for case, entry in zip(imported.cases, network.chain, strict=True):
-        ends.setdefault(_cause(entry), {})[case.name] = entry.reason
+        ends.setdefault(_cause(entry, nodes), {})[case.name] = entry.reason
     for cause, reasons in ends.items():
         told = cause if len(reasons) > 1 else next(iter(reasons.values()))
         print(one_line(f"{some([*reasons])}: the chain ends because {told}"))
@@ -107,10 +109,11 @@ def _print(imported: Imported, kernels: Kernels, is_wide: bool) -> None:
     print(f"{one_line(network.model)}: {network.taken} of {counted(total, 'conv')} in {chains}")
 
 
-def _cause(entry: ChainEntry) -> str:
+def _cause(entry: ChainEntry, nodes: Set[str]) -> str:
     """Return why a chain ends without the name of the node at which it ends, as several chains may."""
     op, _, rest = entry.reason.partition(" ")
-    return f"{op} {rest.partition(' ')[2]}" if op == entry.ended_by else entry.reason
+    named = max((node for node in nodes if rest.startswith(f"{node} ")), key=len, default="")
+    return f"{op} {rest.removeprefix(f'{named} ')}" if op == entry.ended_by else entry.reason
 
 
 def _chain_table(imported: Imported, kernels: Kernels) -> Table:

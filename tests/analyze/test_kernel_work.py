@@ -14,6 +14,7 @@ from hexconv.lower import lower_case
 from hexconv.lower.counting import counting_module
 from hexconv.run.host import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernel_choice import unstated
 from tests.draws import LOWERED
 from tests.schedule.integer_chains import hvx_cases
@@ -128,7 +129,8 @@ def test_int16_takes_a_pass_for_each_pair_of_bytes() -> None:
     chain = Chain(input=(1, 20, 20, 64), dtype="uint8", conv=(THREE,))
     [narrow] = planned_work(chain, unstated(chain, "hvx")).macs.values()
     limited = replace(THREE, filter_l1=60000)
-    for filters, passes, windows in (("int8", 2, 2), ("int16", 4, 2)):
+    forms: tuple[tuple[Dtype, int, int], ...] = (("int8", 2, 2), ("int16", 4, 2))
+    for filters, passes, windows in forms:
         wide = Chain(input=(1, 20, 20, 64), dtype="int16", filter_dtype=filters, conv=(limited,))
         [macs] = planned_work(wide, unstated(wide, "hvx")).macs.values()
         assert macs == passes * narrow + windows * 18 * 3 * 20 * 64

@@ -2,6 +2,7 @@
 
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hexconv.analyze.caches import DTYPE_BYTES
 from hexconv.search import Space, evaluate
 from hexconv.search.machine import rates
 from hexconv.spec import Chain, Plan
+from hexconv.spec.choices import Kernel
 from hexconv.sweep.random_case import random_case
 from tests.deep import one_in
 from tests.strategies import chains
@@ -68,10 +70,12 @@ def test_no_plan_of_the_plain_kernel_does_less(chain: Chain) -> None:
 
 @given(ANY, st.integers(1, 4), st.integers(1, 3), st.sampled_from(("plain", "hvx")), st.booleans())
 def test_no_tensor_and_no_conv_of_a_plan_takes_less(
-    chain: Chain, h_split: int, threads: int, kernel: str, rolls: bool
+    chain: Chain, h_split: int, threads: int, kernel: Kernel, rolls: bool
 ) -> None:
-    words = {"order": "h_outer", "halo": "roll", "filters": "resident"} if rolls and kernel == "plain" else {}
-    own = {"threads": threads} if kernel == "hvx" else {}
+    words: dict[str, Any] = (
+        {"order": "h_outer", "halo": "roll", "filters": "resident"} if rolls and kernel == "plain" else {}
+    )
+    own: dict[str, Any] = {"threads": threads} if kernel == "hvx" else {}
     plan = Plan(h_split=h_split, kernel=kernel, **own, **words)
     planned, needed = planned_work(chain, plan), needed_work(chain)
     for name, least in needed.traffic_bytes.items():

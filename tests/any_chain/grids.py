@@ -7,7 +7,7 @@ Apache TVM had them in `tests/python/contrib/test_hexagon/` until 2025: `test_co
 from collections.abc import Iterator
 from itertools import product
 
-from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
 
 
 def case_of(chain: Chain, k_split: int, h_split: int) -> Case | None:
@@ -20,7 +20,8 @@ def case_of(chain: Chain, k_split: int, h_split: int) -> Case | None:
 
 def square(size: int, channels: int, *convs: tuple[int, int], padding: int = 0) -> Chain:
     """A chain over a square input; per conv its kernel size and output channels."""
-    made = (Conv2d(out_channels=count, kernel=(kernel, kernel), padding=padding) for kernel, count in convs)
+    around = Padding(top=padding, left=padding, bottom=padding, right=padding)
+    made = (Conv2d(out_channels=count, kernel=(kernel, kernel), padding=around) for kernel, count in convs)
     return Chain(input=(1, size, size, channels), conv=tuple(made))
 
 
@@ -34,7 +35,13 @@ def wide_chains() -> Iterator[Case | None]:
     """Chains over the sizes that the tests had at first."""
     axes = ((8, 56, 64), (64, 128), (0, 1), (1, 3), (1, 3), (1, 2), (1, 2))
     for size, channels, padding, kernel1, kernel2, k_split, h_split in product(*axes):
-        chain = square(size, channels, (kernel1, channels), (kernel2, channels), padding=padding)
+        chain = square(
+            size,
+            channels,
+            (kernel1, channels),
+            (kernel2, channels),
+            padding=padding,
+        )
         yield case_of(chain, k_split, h_split)
 
 
@@ -48,7 +55,11 @@ def wide_single() -> Iterator[Case | None]:
     """The single conv's test as it was at first."""
     axes = ((8, 56, 64), (64, 128), (64, 128), (0, 1), (1, 3), (1, 2), (1, 2))
     for size, channels, outputs, padding, kernel, k_split, h_split in product(*axes):
-        yield case_of(square(size, channels, (kernel, outputs), padding=padding), k_split, h_split)
+        yield case_of(
+            square(size, channels, (kernel, outputs), padding=padding),
+            k_split,
+            h_split,
+        )
 
 
 def unique(*grids: Iterator[Case | None]) -> list[Case]:

@@ -9,11 +9,18 @@ from scipy.linalg import block_diag
 from hexconv.analyze import cache_footprints, planned_work
 from hexconv.compute import reference
 from hexconv.run.tensors import random_tensors
-from hexconv.spec import Case, Chain, Conv2d, Plan
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.sweep.judging import judge
 from tests.deep import one_in
 
-DEPTHWISE = Conv2d(out_channels=96, kernel=(3, 3), padding=1, groups=96, activation="relu6", bias=True)
+DEPTHWISE = Conv2d(
+    out_channels=96,
+    kernel=(3, 3),
+    padding=Padding(top=1, left=1, bottom=1, right=1),
+    groups=96,
+    activation="relu6",
+    bias=True,
+)
 BLOCK = Chain(
     input=(1, 20, 12, 24),
     conv=(Conv2d(out_channels=96, activation="relu6"), DEPTHWISE, Conv2d(out_channels=24, kernel=(3, 3))),

@@ -8,6 +8,7 @@ from hexconv.lower import lower_case
 from hexconv.run.host import Host
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.requantize import Rounding
 from tests.compute.test_reference import by_definition
 
 SCALES = [(2**30, 0), (2**30, -1), (2**30, -2), (2**30 + 1, -3), (2**31 - 1, 0), (3 * 2**29, 3), (2**30, 24), (1, -31)]
@@ -25,7 +26,7 @@ PLACES = [
 
 @pytest.mark.parametrize("rounding", ["away", "up", "even"])
 @pytest.mark.parametrize(("multiplier", "shift"), SCALES)
-def test_every_sum_goes_where_the_definition_says(multiplier: int, shift: int, rounding: str) -> None:
+def test_every_sum_goes_where_the_definition_says(multiplier: int, shift: int, rounding: Rounding) -> None:
     check_every_sum(Requantize(multiplier=multiplier, shift=shift, zero_point=-3, rounding=rounding))
 
 

@@ -99,6 +99,7 @@ def test_a_network_is_called_on_the_simulator(model: Path, tmp_path: Path) -> No
     assert (row.threads, row.seeds, row.holds) == (2, programs.SEEDS, True)
     assert row.copies, "seeds choose nothing where nothing is copied by the engine"
     assert row.packets == (row.chains_packets or 0) + (row.operators_packets or 0)
+    assert row.packets
     assert row.packets / 2 <= (row.critical_packets or 0) < row.packets
     assert abs((row.predicted_packets or 0) / row.packets - 1) < 0.2
 
@@ -114,6 +115,7 @@ def test_every_row_of_the_tables_holds(name: str, most_off: float) -> None:
     assert {row.target for row in rows if not row.packets} <= {"llvm"}
     for row in on_hexagon:
         assert row.packets == (row.chains_packets or 0) + (row.operators_packets or 0)
+        assert row.packets
         assert row.packets / row.threads <= (row.critical_packets or 0) <= row.packets
         assert row.predicted_packets is not None
         assert abs(row.predicted_packets / row.packets - 1) <= most_off, (row.network, row.form, row.threads)

@@ -25,7 +25,7 @@ def test_every_link_of_the_page_leads_to_something_that_shows(page: "Page") -> N
         if links.nth(at).get_attribute("class") == "skip":
             continue
         links.nth(at).click()
-        target = page.locator(f"[id='{links.nth(at).get_attribute('href')[1:]}']")
+        target = page.locator(f"[id='{(links.nth(at).get_attribute('href') or '')[1:]}']")
         assert target.is_visible()
 
 

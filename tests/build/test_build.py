@@ -7,11 +7,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from hypothesis import assume, given
 
 import hexconv
@@ -27,6 +29,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.choices import Target
 from tests.draws import RUN
 from tests.strategies import cases
 
@@ -50,7 +53,7 @@ COMPILER_RUNTIME = {"__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes"}
 """What LLVM calls on Hexagon for a large memcpy; each of its compilers brings it."""
 
 
-def built(folder: Path, *cases: Case, target: str = "llvm") -> tuple[Built, ...]:
+def built(folder: Path, *cases: Case, target: Target = "llvm") -> tuple[Built, ...]:
     return build([(case, random_tensors(case.chain, 5)) for case in cases], folder, target, ISA)
 
 
@@ -64,6 +67,7 @@ def writable_bytes(path: Path) -> int:
 def symbols(path: Path) -> dict[str, bool]:
     """Global names of an object, and whether it defines them."""
     table = ELFFile(io.BytesIO(path.read_bytes())).get_section_by_name(".symtab")
+    assert isinstance(table, SymbolTableSection)
     globals_ = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["bind"] != "STB_LOCAL" and symbol.name)
     return {symbol.name: symbol["st_shndx"] != "SHN_UNDEF" for symbol in globals_}
 
@@ -109,7 +113,7 @@ def test_a_library_reads_and_writes_every_layout(tmp_path: Path, layout: EdgeLay
 
 
 @pytest.mark.parametrize("target", ["llvm", "hexagon"])
-def test_an_object_asks_for_the_c_library_alone(tmp_path: Path, target: str) -> None:
+def test_an_object_asks_for_the_c_library_alone(tmp_path: Path, target: Target) -> None:
     built(tmp_path, *CASES.values() if target == "hexagon" else [CASES["double"], OF_FLOATS], target=target)
     for path in tmp_path.glob("*.o"):
         names = symbols(path)
@@ -174,7 +178,7 @@ VTCM, SCRATCH, COPY_START, COPY_WAIT = range(1, 5)
 GIVES = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
-def without(library: ctypes.CDLL, *places: int, instead: object = None) -> _Platform:
+def without(library: ctypes.CDLL, *places: int, instead: Any = None) -> _Platform:
     """The platform of POSIX with other callbacks, or none."""
     platform = posix(library)
     for place in places:

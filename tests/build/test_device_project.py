@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 import hexconv
 from hexconv.build import build
@@ -153,11 +155,14 @@ def test_make_device_compiles_both_sides_and_asks_for_documented_names_alone(
     assert done.returncode == 0, done.stdout + done.stderr
     [made] = (folder / "fastrpc" / "device").glob("*.so")
     library = ELFFile(io.BytesIO(made.read_bytes()))
-    table = library.get_section_by_name(".dynsym").iter_symbols()
+    symbols, dynamic = (library.get_section_by_name(name) for name in (".dynsym", ".dynamic"))
+    assert isinstance(symbols, SymbolTableSection)
+    assert isinstance(dynamic, DynamicSection)
+    table = symbols.iter_symbols()
     asked = {each.name for each in table if each["st_shndx"] == "SHN_UNDEF"}
     documented = "".join(header.read_text() for header in (folder / "fastrpc" / "standin").glob("*.h"))
     assert {name for name in asked - {""} if f"{name}(" not in documented} <= RUNTIME
-    assert "DT_TEXTREL" not in {tag.entry.d_tag for tag in library.get_section_by_name(".dynamic").iter_tags()}
+    assert "DT_TEXTREL" not in {tag.entry.d_tag for tag in dynamic.iter_tags()}
 
 
 WORD = re.compile(r"\s+|//[^\n]*|#include \"remote.idl\"|(?P<word>\w+|[:;(){}<>,])", re.ASCII)

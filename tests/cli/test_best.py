@@ -297,8 +297,11 @@ def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
     assert f"{14 * 727 * 2048} plans (14 combinations of words x 727 of stripes" in capsys.readouterr().err
 
 
+CHECKS: Any = list(HealthCheck)  # which iterates as its metaclass, by its types
+
+
 @pytest.mark.parametrize("objective", get_args(Objective))
-@settings(RUN, suppress_health_check=list(HealthCheck))
+@settings(RUN, suppress_health_check=CHECKS)
 @given(chain=chains())
 def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Objective, chain: Chain) -> None:
     network = plan_all([Case("drawn", chain, Plan(kernel="plain"))], Question(1 << 18, objective))

@@ -1,6 +1,7 @@
 """A misspelt name is answered with the nearest right one: a field, a value, a file, a command, an option, a layout."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_every_name_that_is_offered_exists() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_every_command_and_option(shell: str) -> None:
+def test_completion_knows_every_command_and_option(shell: Literal["bash", "zsh", "fish"]) -> None:
     from hexconv.cli.app import app
 
     script = app.generate_completion(shell=shell)

@@ -79,12 +79,15 @@ def test_code_is_for_what_this_machine_can_check(
     assert f"-mcpu=hexagon{compiled} " in (tmp_path / "lib" / "machine.mk").read_text()
 
 
+@pytest.mark.parametrize("pool", ["p", "a pool", "MaxPool p reads"])
 def test_chains_that_end_for_one_reason_are_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pool: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     net, tensor = Builder("pooled", (1, 8, 64, 64)), "image"
     for number in range(5):
-        tensor = net.node("MaxPool", [net.conv(tensor, (8, 8, 3, 3), f"c{number}")], f"p{number}", kernel_shape=[2, 2])
+        tensor = net.node(
+            "MaxPool", [net.conv(tensor, (8, 8, 3, 3), f"c{number}")], f"{pool}{number}", kernel_shape=[2, 2]
+        )
     onnx.save(net.model(net.conv(tensor, (8, 8, 3, 3), "last")), tmp_path / "pooled.onnx")
     assert exit_code(["import", str(tmp_path / "pooled.onnx"), "-o", str(tmp_path / "out")]) == 0
     ends = [line for line in capsys.readouterr().out.splitlines() if "the chain ends because" in line]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -103,13 +104,14 @@ def test_what_is_read_from_the_source_is_what_the_command_says_of_itself(name: s
     command = getattr(import_module(f"hexconv.cli.{module}"), member)
     whole = command.help if name == "layout" else inspect.getdoc(command)
     assert described(module, member)
+    assert whole
     assert whole.startswith(described(module, member))
     assert "Args:" not in described(module, member)
     assert app[name].help == described(module, member)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_runs_no_program(shell: str) -> None:
+def test_completion_runs_no_program(shell: Literal["bash", "zsh", "fish"]) -> None:
     script = app.generate_completion(shell=shell)
     assert "$(hexconv" not in script
     assert "`hexconv" not in script

@@ -14,6 +14,7 @@ from hexconv.compute.reference import convolution, requantized
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.requantize import Rounding
 from tests.draws import LOWERED
 from tests.strategies import chains
 
@@ -104,6 +105,8 @@ def by_definition(value: int, by: Requantize, dtype: str) -> int:
     The accumulator times 2**shift, saturated, is multiplied by the multiplier over 2**31 and rounded to the nearest,
     ties up; for a negative shift the result is divided by 2**-shift and rounded once more, ties by `rounding`.
     """
+    assert isinstance(by.multiplier, int)
+    assert isinstance(by.shift, int)
     if by.rounding == "even":
         low, most = INTEGER_RANGE[dtype]
         product = Fraction(value * by.multiplier) * Fraction(2) ** (by.shift - 31)
@@ -134,7 +137,7 @@ def nearest(dividend: int, divisor: int, ties: str) -> int:
     dtype=st.sampled_from(("int8", "uint8", "int16")),
 )
 def test_requantisation_is_tflites_or_the_nearest(
-    value: int, multiplier: int, shift: int, rounding: str, dtype: str
+    value: int, multiplier: int, shift: int, rounding: Rounding, dtype: str
 ) -> None:
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=3, rounding=rounding)
     assert int(requantized(np.array([value]), by, dtype)[0]) == by_definition(value, by, dtype)
@@ -157,7 +160,7 @@ def test_a_product_is_rounded_to_few_places_first(
 
 def test_ties_go_where_the_rounding_says() -> None:
     sums = np.array([-6, -2, 2, 6])
-    halves = {"away": [-2, -1, 1, 2], "up": [-1, 0, 1, 2], "even": [-2, 0, 0, 2]}
+    halves: dict[Rounding, list[int]] = {"away": [-2, -1, 1, 2], "up": [-1, 0, 1, 2], "even": [-2, 0, 0, 2]}
     for rounding, expected in halves.items():
         by = Requantize(multiplier=2**30, shift=-1, rounding=rounding)
         assert requantized(sums, by, "int8").tolist() == expected
@@ -196,7 +199,7 @@ def test_each_channel_has_its_own_scale(channels: list[tuple[int, int, int]]) ->
     data=st.data(),
 )
 def test_the_engines_convert_is_near(
-    multiplier: int, shift: int, zero_point: int, rounding: str, data: st.DataObject
+    multiplier: int, shift: int, zero_point: int, rounding: Rounding, data: st.DataObject
 ) -> None:
     """Never more than a code away, and that for 2.5 % of the sums between both ends at most."""
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)

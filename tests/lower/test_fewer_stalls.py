@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -16,7 +17,7 @@ ARCH, VECTOR_BYTES, TRIPS = "v68", 128, 3
 VECTORS, SUMS = range(4), range(10, 14)
 
 Packets = list[list[str]]
-Values = dict[str, object]
+Values = dict[str, Any]
 
 vectors = st.sampled_from(VECTORS).map("v{}".format)
 scalars = st.sampled_from(("r2", "r3"))
@@ -154,16 +155,16 @@ def slots(executed: list[list[str]]) -> int:
     return len(read) + sum(stall(*pair, ARCH) is not None for pair in pairwise(read))
 
 
-def stores(executed: list[list[str]]) -> list[object]:
+def stores(executed: list[list[str]]) -> list[Any]:
     """What a program stores, as terms over what its registers and its memory hold at the start."""
     values: Values = {"r1": 0, "r4": "r4", "r9": 1 << 20}
-    found: list[object] = []
+    found: list[Any] = []
     for lines in executed:
         _step([line.strip() for line in lines], values, found)
     return found
 
 
-def _step(lines: list[str], values: Values, found: list[object]) -> None:
+def _step(lines: list[str], values: Values, found: list[Any]) -> None:
     """One packet: every instruction sees the registers as they were, but for loads of its own packet."""
     old, new = dict(values), {}
     for line in lines:
@@ -178,12 +179,14 @@ def _step(lines: list[str], values: Values, found: list[object]) -> None:
     values |= new
 
 
-def _execute(line: str, old: Values, new: Values, found: list[object]) -> None:
-    def value(name: str) -> object:
+def _execute(line: str, old: Values, new: Values, found: list[Any]) -> None:
+    def value(name: str) -> Any:
         return old.get(name, name)
 
     if line.startswith("vmem("):
-        base, offset, source, is_new = re.fullmatch(r"vmem\((r\d)\+#(\d+)\) = (v\d+)(\.new)?", line).groups()
+        stored = re.fullmatch(r"vmem\((r\d)\+#(\d+)\) = (v\d+)(\.new)?", line)
+        assert stored, line
+        base, offset, source, is_new = stored.groups()
         found.append((value(base) + int(offset) * VECTOR_BYTES, new[source] if is_new else value(source)))
     elif made := re.fullmatch(r"(v\d+)\.uw \+= vrmpy\((v\d+)\.ub,(r\d)\.ub\)", line):
         new[made[1]] = ("product", value(made[1]), value(made[2]), value(made[3]))

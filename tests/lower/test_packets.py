@@ -50,13 +50,15 @@ def test_the_example_of_the_manual_stalls_where_the_manual_says(arch: str) -> No
     ],
 )
 def test_a_packet_stalls_for_what_it_needs_early(before: str, after: str, cause: str | None) -> None:
-    found = stall(*packets(before, after), "v68")
+    first, second = packets(before, after)
+    found = stall(first, second, "v68")
     assert (found and found.cause) == cause
 
 
 def test_moves_under_a_condition_take_their_sources_early_from_v71_on() -> None:
-    pair = packets("v1 = vmem(r0+#0)", "if (p0) v3:2 = vcombine(v1,v0)")
-    assert [stall(*pair, arch) is not None for arch in ARCHITECTURES] == [int(arch[1:]) >= 71 for arch in ARCHITECTURES]
+    first, second = packets("v1 = vmem(r0+#0)", "if (p0) v3:2 = vcombine(v1,v0)")
+    stalled = [stall(first, second, arch) is not None for arch in ARCHITECTURES]
+    assert stalled == [int(arch[1:]) >= 71 for arch in ARCHITECTURES]
 
 
 def test_every_rule_says_where_it_is_from() -> None:

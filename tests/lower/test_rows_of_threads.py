@@ -15,6 +15,7 @@ from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.knobs import Halo
 from tests.draws import SAME_LOWERED, SAME_RUN
 
 HALVE = Requantize(multiplier=1 << 24)
@@ -36,7 +37,8 @@ def deep_in_padding(draw: st.DrawFn) -> Case:
         check_supported(chain)
     except (InputError, Unsupported):  # a kernel higher than its padded input, or one that reads padding alone
         reject()
-    halo, rows = draw(st.sampled_from(["recompute", "roll", "roll"])), min(draw(st.integers(1, 2)), chain.shapes[-1][1])
+    halo: Halo = draw(st.sampled_from(["recompute", "roll", "roll"]))
+    rows = min(draw(st.integers(1, 2)), chain.shapes[-1][1])
     return Case("deep", chain, Plan(kernel="hvx", order="h_outer", halo=halo, rows=rows, threads=2))
 
 

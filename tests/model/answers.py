@@ -31,7 +31,8 @@ def tensors_of(model: onnx.ModelProto, names: set[str], seed: int = 0) -> Tensor
     extended.CopyFrom(model)
     del extended.graph.output[:]
     extended.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
-    return {**feed, **dict(zip(wanted, ReferenceEvaluator(extended).run(None, feed), strict=True))}
+    results = map(np.asarray, ReferenceEvaluator(extended).run(None, feed))
+    return {**feed, **dict(zip(wanted, results, strict=True))}
 
 
 def nhwc(tensor: np.ndarray) -> np.ndarray:

@@ -83,7 +83,7 @@ class _Draw(Operands):
         return self.pool[-1] if self.chance(0.75) else self.of(*self.pool)
 
     def float_steps(self) -> list[Callable[[Tensor], Tensor]]:
-        often = [*[self.conv] * 4, *[self.combine] * 4, self.batch_normalize]
+        often = [*[self.float_conv] * 4, *[self.combine] * 4, self.batch_normalize]
         quantise = [self.quantise] if self.opset >= 10 else []
         return [*often, *quantise, self.clip, self.activate, self.pad, self.hand_on]
 
@@ -93,7 +93,7 @@ class _Draw(Operands):
 
     # Float nodes.
 
-    def conv(self, source: Tensor) -> Tensor:
+    def float_conv(self, source: Tensor) -> Tensor:
         shape, geometry, result = self.geometry(source)
         filter = self.operand(self.values(shape, source.dtype))
         bias = [self.operand(self.values(shape[:1], source.dtype))] if self.chance(0.5) else []
@@ -103,7 +103,7 @@ class _Draw(Operands):
         channels = source.shape[1]
         stated = [self.operand(self.values((channels,), source.dtype)) for _ in range(3)]
         variance = self.operand(self.random.uniform(0.5, 2, channels), source.dtype)
-        rest = {"epsilon": 0.01} if self.chance(0.5) else {}
+        rest: dict[str, Any] = {"epsilon": 0.01} if self.chance(0.5) else {}
         return self.like(source, self.node("BatchNormalization", [source.name, *stated, variance], **rest))
 
     def combine(self, source: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class _Draw(Operands):
         low, high = self.of((0, 6), (0, 6), (0, None), (None, 6), (None, None), (-1, 1), (0, 0.5))
         if self.opset < 11:
             stated = {"min": low, "max": high}
-            rest = {name: float(bound) for name, bound in stated.items() if bound is not None}
+            rest: dict[str, Any] = {name: float(bound) for name, bound in stated.items() if bound is not None}
             return self.like(source, self.node("Clip", [source.name], **rest))
         bounds = ["" if bound is None else self.operand(bound, source.dtype) for bound in (low, high)]
         while bounds and not bounds[-1] and self.chance(0.7):
@@ -141,7 +141,7 @@ class _Draw(Operands):
         pads = [0, 0, top, left, 0, 0, bottom, right]
         value = self.of(0, 0, 0, 0.5)
         result = Tensor("", (n, c, h + top + bottom, w + left + right), source.dtype)
-        mode = {} if self.chance(0.8) else {"mode": "edge"}
+        mode: dict[str, Any] = {} if self.chance(0.8) else {"mode": "edge"}
         if self.opset < 11:
             name = self.node("Pad", [source.name], pads=pads, value=float(value), **mode)
         else:
@@ -184,7 +184,7 @@ class _Draw(Operands):
         image, filter_dtype = self.dequantise(source), self.of("int8", "int8", "uint8")
         zero = [self.operand(self.zero_of(filter_dtype), filter_dtype)] if self.chance(0.7) else []
         stored = self.operand(self.values(shape, filter_dtype))
-        rest = {"axis": 0} if self.opset >= 13 else {}
+        rest: dict[str, Any] = {"axis": 0} if self.opset >= 13 else {}
         scale = self.scale(FILTER_SCALE, 0 if zero else shape[0])
         inputs = [image.name, self.node("DequantizeLinear", [stored, scale, *zero], **rest)]
         sums = Tensor(self.node("Conv", [*inputs, *self.quantised_bias(shape[0])], **geometry), result, "float32")

@@ -65,7 +65,10 @@ def evaluated(drawn: Drawn, names: set[str]) -> dict[str, Array]:
     own = [op for op, since in DEFINED_HERE.items() if drawn.model.opset_import[0].version < since]
     with np.errstate(all="ignore"):  # floats that no conv reads may grow beyond all integers
         results = ReferenceEvaluator(extended, new_ops=own).run(None, drawn.feed) if made else []
-    return {**{name: given[name] for name in names & given.keys()}, **dict(zip(made, results, strict=True))}
+    return {
+        **{name: given[name] for name in names & given.keys()},
+        **dict(zip(made, map(np.asarray, results), strict=True)),
+    }
 
 
 def breaches(drawn: Drawn, folder: Path) -> list[str]:

@@ -49,7 +49,7 @@ def network(channels: list[Channel], seed: int = 0) -> onnx.ModelProto:
     """A QDQ conv of these channels."""
     net, random = Quantised("dead", (1, INPUTS, 4, 5), "uint8"), np.random.default_rng(seed)
     weights = np.stack([random.integers(-each.weight, each.weight + 1, (INPUTS, 3, 3)) for each in channels])
-    scales = np.float32([each.scale for each in channels])
+    scales = np.array([each.scale for each in channels], np.float32)
     units = net.constant([each.bias for each in channels], "int32")
     inputs = [
         net.dequantize("image", IMAGE_SCALE, ZERO),

@@ -38,6 +38,7 @@ def of_all_sums(by: Requantize, codes: tuple[int, int]) -> int:
 
 @given(scales(), st.one_of(st.none(), st.sampled_from(PLACES)))
 def test_few_sums_are_looked_at_and_all_that_differ_are_found(by: Requantize, places: int | None) -> None:
+    assert isinstance(by.shift, int)
     if places and places + by.shift >= 0:
         by = replace(by, fraction_bits=places)
     codes = by.codes(0, 255)

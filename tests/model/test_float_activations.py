@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from onnx import TensorProto
 
 from hexconv.model.floating import PLACES, _named
 from hexconv.spec import Conv2d
-from hexconv.spec.activations import CURVES
+from hexconv.spec.activations import CURVES, Activation
 from hexconv.spec.curves import activated
 from tests.model.answers import chain_errors, saved
 from tests.model.builder import Builder
@@ -19,7 +20,7 @@ Spelt = Callable[[Builder, str], str]
 
 
 def number(net: Builder, value: float) -> str:
-    return net.constant(value, np.dtype({TensorProto.FLOAT16: "float16"}.get(net.dtype, "float32")).name)
+    return net.constant(value, "float16" if net.dtype == TensorProto.FLOAT16 else "float32")
 
 
 def silu(net: Builder, x: str) -> str:
@@ -58,7 +59,7 @@ def gelu_tanh(net: Builder, x: str) -> str:
     return net.node("Mul", [net.node("Mul", [x, number(net, 0.5)]), outside])
 
 
-def alone(op: str, **attributes: float | str) -> Spelt:
+def alone(op: str, **attributes: Any) -> Spelt:
     return lambda net, x: net.node(op, [x], **attributes)
 
 
@@ -75,31 +76,32 @@ def clamps(net: Builder, x: str) -> str:
     return net.node("Identity", [held])
 
 
+SPELLINGS: tuple[tuple[str, Spelt, Activation, float | None, float | None], ...] = (
+    ("Sigmoid", alone("Sigmoid"), "sigmoid", None, None),
+    ("Tanh", alone("Tanh"), "tanh", None, None),
+    ("HardSwish", alone("HardSwish"), "hardswish", None, None),
+    ("HardSigmoid", alone("HardSigmoid"), "hardsigmoid", 0.2, None),
+    ("HardSigmoid, both", alone("HardSigmoid", alpha=0.25, beta=-0.5), "hardsigmoid", 0.25, -0.5),
+    ("LeakyRelu", alone("LeakyRelu"), "leaky_relu", None, None),
+    ("LeakyRelu, steep", alone("LeakyRelu", alpha=-1.5), "leaky_relu", -1.5, None),
+    ("Elu", alone("Elu", alpha=0.75), "elu", 0.75, None),
+    ("Gelu", alone("Gelu"), "gelu", None, None),
+    ("Gelu, tanh", alone("Gelu", approximate="tanh"), "gelu_tanh", None, None),
+    ("PRelu", prelu(0.3), "leaky_relu", 0.3, None),
+    ("PRelu, slopes", prelu(*np.linspace(-1, 2, 8)), "prelu", None, None),
+    ("silu", silu, "silu", None, None),
+    ("silu, divided", silu_divided, "silu", None, None),
+    ("hardswish, clipped", hardswish_clipped, "hardswish", None, None),
+    ("hardswish, gated", hardswish_gated, "hardswish", None, None),
+    ("hardsigmoid, clipped", hardsigmoid_clipped, "hardsigmoid", None, None),
+    ("gelu, erf", gelu_erf, "gelu", None, None),
+    ("gelu, tanh", gelu_tanh, "gelu_tanh", None, None),
+    ("leaky, max", leaky_as_max, "leaky_relu", 0.1, None),
+    ("clamps", clamps, "relu6", None, None),
+)
 SPELT: dict[str, tuple[Spelt, Conv2d]] = {
     name: (spelt, Conv2d(out_channels=1, activation=activation, activation_slope=slope, activation_offset=offset))
-    for name, spelt, activation, slope, offset in (
-        ("Sigmoid", alone("Sigmoid"), "sigmoid", None, None),
-        ("Tanh", alone("Tanh"), "tanh", None, None),
-        ("HardSwish", alone("HardSwish"), "hardswish", None, None),
-        ("HardSigmoid", alone("HardSigmoid"), "hardsigmoid", 0.2, None),
-        ("HardSigmoid, both", alone("HardSigmoid", alpha=0.25, beta=-0.5), "hardsigmoid", 0.25, -0.5),
-        ("LeakyRelu", alone("LeakyRelu"), "leaky_relu", None, None),
-        ("LeakyRelu, steep", alone("LeakyRelu", alpha=-1.5), "leaky_relu", -1.5, None),
-        ("Elu", alone("Elu", alpha=0.75), "elu", 0.75, None),
-        ("Gelu", alone("Gelu"), "gelu", None, None),
-        ("Gelu, tanh", alone("Gelu", approximate="tanh"), "gelu_tanh", None, None),
-        ("PRelu", prelu(0.3), "leaky_relu", 0.3, None),
-        ("PRelu, slopes", prelu(*np.linspace(-1, 2, 8)), "prelu", None, None),
-        ("silu", silu, "silu", None, None),
-        ("silu, divided", silu_divided, "silu", None, None),
-        ("hardswish, clipped", hardswish_clipped, "hardswish", None, None),
-        ("hardswish, gated", hardswish_gated, "hardswish", None, None),
-        ("hardsigmoid, clipped", hardsigmoid_clipped, "hardsigmoid", None, None),
-        ("gelu, erf", gelu_erf, "gelu", None, None),
-        ("gelu, tanh", gelu_tanh, "gelu_tanh", None, None),
-        ("leaky, max", leaky_as_max, "leaky_relu", 0.1, None),
-        ("clamps", clamps, "relu6", None, None),
-    )
+    for name, spelt, activation, slope, offset in SPELLINGS
 }
 
 

@@ -1,6 +1,7 @@
 """Imported float chains give ONNX's own numbers, weights and all."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ def test_strides_dilations_and_every_way_of_padding(seed: int, tmp_path: Path) -
     x, channels = "image", 3
     for way in ("VALID", "SAME_UPPER", "SAME_LOWER", "pads"):
         kernel, strides, dilations = (random.integers(1, 4, 2).tolist() for _ in range(3))
-        padding = {"pads": random.integers(0, 4, 4).tolist()} if way == "pads" else {"auto_pad": way}
+        padding: dict[str, Any] = {"pads": random.integers(0, 4, 4).tolist()} if way == "pads" else {"auto_pad": way}
         out = int(random.integers(1, 9))
         strides = strides if way != "VALID" else [1, 1]
         x = net.conv(x, (out, channels, *kernel), strides=strides, dilations=dilations, **padding)

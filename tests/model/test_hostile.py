@@ -199,7 +199,7 @@ def test_a_bias_that_is_none_of_every_channel_is_not_taken(
     shape: tuple[int, ...], quantised: bool, tmp_path: Path, capsys: Capture
 ) -> None:
     net = Quantised("b", (1, 4, 6, 6), "uint8") if quantised else Builder("b", (1, 4, 6, 6))
-    if quantised:
+    if isinstance(net, Quantised):
         model = net.model(net.quantize(net.qdq("image", (4, 4, 1, 1), 1), 6 / 255, 0))
         name = next(node for node in model.graph.node if node.op_type == "Conv").input[2]
         name = next(node for node in model.graph.node if list(node.output) == [name]).input[0]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_types_behind_the_runtimes_own_operators_come_from_their_zero_points(tmp
     x = net.qlinear("image", (8, 8, 1, 1), (3, 5, 40), filter_dtype="int8")
     ends = [net.scale(0.1), net.zero(40)]
     added = net.node("QLinearAdd", [x, *ends, "image", *ends, *ends], domain="com.microsoft")
-    halves = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    halves: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     pooled = net.node("QLinearAveragePool", [added, *ends, *ends], domain="com.microsoft", **halves)
     y = net.qlinear(pooled, (4, 8, 3, 3), (40, 5, 7), filter_dtype="int8")
     joined = net.node("QLinearConcat", [*ends, y, *ends, y, *ends], domain="com.microsoft", axis=1)

@@ -1,6 +1,7 @@
 """Imported u8s8 chains against ONNX Runtime, whose fused convs are `rint(float32(sum) * scale)`."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_u8s8_is_onnx_runtimes(form: str, per_channel: bool, tmp_path: Path) -> 
         result = net.node("QLinearConv", ["image", *ends, net.constant(bias)], pads=[1, 1, 1, 1])
     else:
         of_sums = net.constant(np.float32(0.02) * net.initializers_value(scales))
-        axis = {"axis": 0} if per_channel else {}
+        axis: dict[str, Any] = {"axis": 0} if per_channel else {}
         filter = net.node("DequantizeLinear", [net.constant(stored), scales, zeros], **axis)
         units = net.node("DequantizeLinear", [net.constant(bias), of_sums], **axis)
         result = net.quantize(

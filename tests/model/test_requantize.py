@@ -20,7 +20,7 @@ def exact(scaled: Scaled, channel: int = 0) -> Fraction:
     """The scale of a channel."""
     stated = {"multiplier": scaled.how.multiplier, "shift": scaled.how.shift}
     one = {what: int(scaled.vectors[what][channel]) if what in scaled.vectors else stated[what] for what in stated}
-    return Fraction(one["multiplier"]) * Fraction(2) ** (one["shift"] - 31)
+    return Fraction(one["multiplier"]) * Fraction(2) ** (int(one["shift"]) - 31)
 
 
 @given(SCALES)

@@ -69,22 +69,34 @@ def max_pool(net: OneOperator) -> str:
 
 
 def max_pool_rounded_up(net: OneOperator) -> str:
-    told = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "dilations": [2, 1]}
+    told: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "dilations": [2, 1]}
     return net.ended(net.node("MaxPool", [net.image()[0]], **told))
 
 
 def average_pool(net: OneOperator) -> str:
-    told = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    told: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
     return net.ended(net.node("AveragePool", [net.image()[0]], **told))
 
 
 def average_pool_of_padding(net: OneOperator) -> str:
     """The last windows reach one row beyond the padding, which is not counted."""
-    told = {"kernel_shape": [4, 3], "strides": [3, 1], "pads": [1, 1, 0, 2], "count_include_pad": 1, "ceil_mode": 1}
+    told: dict[str, Any] = {
+        "kernel_shape": [4, 3],
+        "strides": [3, 1],
+        "pads": [1, 1, 0, 2],
+        "count_include_pad": 1,
+        "ceil_mode": 1,
+    }
     return net.ended(net.node("AveragePool", [net.image()[0]], **told))
 
 
-CUT = {"kernel_shape": [3, 4], "strides": [2, 3], "pads": [1, 0, 1, 1], "ceil_mode": 1, "count_include_pad": 1}
+CUT: dict[str, Any] = {
+    "kernel_shape": [3, 4],
+    "strides": [2, 3],
+    "pads": [1, 0, 1, 1],
+    "ceil_mode": 1,
+    "count_include_pad": 1,
+}
 """A pool whose last windows end beyond the padding."""
 
 
@@ -125,7 +137,7 @@ def resize_linear(net: OneOperator) -> str:
 
 
 def resize_to_corners(net: OneOperator) -> str:
-    told = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    told: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
     return net.ended(net.node("Resize", [net.image()[0], "", "", net.constant([1, 3, 11, 39], "int64")], **told))
 
 
@@ -177,7 +189,7 @@ def gemm_of_blocks_of_inputs(net: OneOperator) -> str:
 
 
 def conv_transpose(net: OneOperator) -> str:
-    told = {"strides": [2, 3], "pads": [1, 0, 0, 2], "dilations": [1, 2], "output_padding": [1, 0]}
+    told: dict[str, Any] = {"strides": [2, 3], "pads": [1, 0, 0, 2], "dilations": [1, 2], "output_padding": [1, 0]}
     weights = net.weights8(3, 5, 3, 2, axis=1)
     return net.ended(net.node("ConvTranspose", [net.image()[0], weights, net.weights(5)], **told))
 
@@ -207,7 +219,7 @@ def conv_transpose_of_signed_eights(net: OneOperator) -> str:
 
 
 def max_pool_of_eights(net: OneOperator, dtype: str = "uint8") -> str:
-    told = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    told: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
     return net.ended(net.node("MaxPool", [eights(net, dtype)], **told))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
@@ -16,7 +17,7 @@ from hexconv.lower import lower_case
 from hexconv.network import Wanted
 from hexconv.network.built_network import compiled_network, network_name, read_network, write_compiled
 from hexconv.network.compiled import Compiled
-from hexconv.network.program_steps import Program
+from hexconv.network.program_steps import Operation, Program
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.build.c_tokens import Renaming, tokens_of_c, words_of_make
@@ -82,7 +83,9 @@ def called(program: Program, names: Sequence[str]) -> Program:
     steps = []
     for place, step in enumerate(program.steps):
         name = names[place % len(names)]
-        chosen = {"node": name} if hasattr(step, "operator") else {"case": replace(step.case, name=name)}
+        chosen: dict[str, Any] = (
+            {"node": name} if isinstance(step, Operation) else {"case": replace(step.case, name=name)}
+        )
         steps.append(replace(step, **chosen))
     return replace(program, steps=tuple(steps), inputs=inputs, outputs=outputs)
 

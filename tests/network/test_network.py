@@ -28,6 +28,7 @@ from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import zig
+from hexconv.spec.choices import Target
 from tests.build.test_build import (
     COPY_START,
     COPY_WAIT,
@@ -120,6 +121,7 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
     for copies in (Copies("late", 0), Copies("random", 1)):
         run = simulated_network(tmp_path, built, kernel, [image], Simulator(copies=copies, slots=False))
         assert np.array_equal(run.outputs[0], wanted)
+        assert run.copies
         assert run.copies.pieces > 0
 
 
@@ -144,7 +146,8 @@ def test_every_operator_in_c_gives_numpys_bytes(tmp_path: Path, reals: bool) -> 
     """On both machines: sums of floats are added up in one order everywhere."""
     net, outputs = all_operators(reals)
     path = saved(net, outputs, tmp_path / "all.onnx")
-    for target, compiler in (("llvm", ZIG), ("hexagon", FOR_HEXAGON)):
+    machines: tuple[tuple[Target, str], ...] = (("llvm", ZIG), ("hexagon", FOR_HEXAGON))
+    for target, compiler in machines:
         build_network(path, tmp_path / target, Wanted(MIB, target, ISA))
         said = made(tmp_path / target, compiler).splitlines()
         assert len(said) == len(OPERATORS) + 1

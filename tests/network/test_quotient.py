@@ -37,7 +37,9 @@ def test_a_quotient_is_that_of_a_division(library: ctypes.CDLL, seed: int) -> No
     random = np.random.default_rng(seed)
     scales = np.exp(random.uniform(-25, 25, PAIRS)).astype(np.float32)
     codes = random.integers(-600, 600, PAIRS) + random.choice([0, 0.5, 0.25], PAIRS)
-    values = (codes.astype(np.float32) * scales * random.choice([1, np.float32(1 + 2e-7)], PAIRS)).astype(np.float32)
+    values = (codes.astype(np.float32) * scales * random.choice(np.array([1, 1 + 2e-7], np.float32), PAIRS)).astype(
+        np.float32
+    )
     found = np.empty_like(values)
     library.quotients(*(array.ctypes.data_as(FLOATS) for array in (values, scales, found)), PAIRS)
     assert np.array_equal(found, values / scales)

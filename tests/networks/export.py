@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-from torch import Tensor, nn
+import torch  # pyright: ignore[reportMissingImports] -- installed by hand
+from torch import Tensor, nn  # pyright: ignore[reportMissingImports] -- installed by hand
 
 SEED = 0
 OPSET = 17
@@ -99,12 +99,12 @@ def _pair(inputs: int, outputs: int) -> nn.Sequential:
 def _torchvision(name: str) -> Made:
     """A classifier without trained weights; of VGG-16 the convs alone."""
     try:
-        import torchvision.models as models
+        import torchvision.models as models  # pyright: ignore[reportMissingImports] -- installed by hand
     except RuntimeError:
         library = torch.library.Library("torchvision", "DEF")
         for operator in MISSING_IN_CPU_BUILDS:
             library.define(f"{operator}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
-        import torchvision.models as models
+        import torchvision.models as models  # pyright: ignore[reportMissingImports] -- installed by hand
     network = getattr(models, name)(weights=None, **({"init_weights": True} if name in WEIGHTS_ON_REQUEST else {}))
     if name == "vgg16":
         network.classifier = nn.Identity()

@@ -62,12 +62,12 @@ class Simulator:
         """Local memories, (npus, bytes), writable."""
         address = self._pointer("local_mem_addr", c_uint32, c_uint32)(0, 0)
         memory = (ctypes.c_uint8 * (self.npus * self.local_bytes)).from_address(address)
-        return np.frombuffer(memory, np.uint8).reshape(self.npus, self.local_bytes)
+        return np.ctypeslib.as_array(memory).reshape(self.npus, self.local_bytes)
 
     def system(self) -> np.ndarray:
         """System memory, bytes, writable."""
         address = self._pointer("global_mem_addr", c_uint64)(GLOBAL_START)
-        return np.frombuffer((ctypes.c_uint8 * SYSTEM_BYTES).from_address(address), np.uint8)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * SYSTEM_BYTES).from_address(address))
 
     def address(self, start_npu: int, offset_bytes: int) -> int:
         return start_npu * self.local_bytes + offset_bytes
@@ -116,9 +116,9 @@ class BM1684(Simulator):
 
     def named_strides(self, name: str, start_npu: int, shape, itemsize: int) -> tuple[int, int, int, int]:
         if name == "continuous":
-            return self.strides("continuous_stride", ctypes.byref(dim4(shape)))
+            return self.strides("continuous_stride", ctypes.byref(Dim4(*shape)))
         function = "compact_stride" if name == "compact" else f"128_byte_aligned_stride_for_{8 * itemsize}bit"
-        return self.strides(function, start_npu, ctypes.byref(dim4(shape)))
+        return self.strides(function, start_npu, ctypes.byref(Dim4(*shape)))
 
     def packed_add(self, dst: int, one: int, other: int, shape, op_type: int) -> None:
         """Saturating sum of two tensors in 4N or 2N, aligned."""
@@ -162,7 +162,7 @@ class Tpu(Simulator):
         self.lib.tpu_poll()
 
     def named_strides(self, name: str, start_npu: int, shape, dtype: str) -> tuple[int, int, int, int]:
-        given = ctypes.byref(dim4(shape))
+        given = ctypes.byref(Dim4(*shape))
         if name == "continuous":
             return self.strides("continuous_stride", given)
         if name == "compact":

@@ -59,7 +59,7 @@ kernel void {name}(global const float *buffer, write_only image2d_t image, {size
 def device():
     """A platform that compiles the kernels: pocl's older compilers refuse processors that they don't know."""
     try:
-        import pyopencl
+        import pyopencl  # pyright: ignore[reportMissingImports] -- installed by hand
     except ImportError:
         return missing("pyopencl isn't installed")
     for platform in pyopencl.get_platforms():

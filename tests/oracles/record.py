@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _okk() -> Iterable[dict]:
         case = random_case(rng)
         sim = okk.bm1684() if case["chip"] == "bm1684" else okk.tpu(case["chip"])
         itemsize = {"float32": 4, "int16": 2, "float16": 2, "int8": 1}[case["dtype"]]
-        width = itemsize if case["chip"] == "bm1684" else case["dtype"]
+        width: Any = itemsize if case["chip"] == "bm1684" else case["dtype"]
         strides = sim.named_strides(case["name"], case["start_npu"], case["shape"], width)
         source = fingerprint_source(case)
         sim.system()[: source.nbytes] = source.reshape(-1).view(np.uint8)

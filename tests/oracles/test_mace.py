@@ -42,6 +42,6 @@ def test_a_pixel_is_found_where_the_device_put_it(kind):
     layout = mace.image(kind, shape(rng, kind))
     values = np.arange(1, layout.logical_elements + 1, dtype=np.float32).reshape(layout.shape)
     pixels = opencl.to_image(kind, values, *mace.image_shape(kind, layout.shape))
-    found, held = layout.owner(np.indices(pixels.shape))
+    found, held = layout.owner(list(np.indices(pixels.shape)))
     np.testing.assert_array_equal(held, pixels != 0)
     np.testing.assert_array_equal(values[tuple(found[held].T)], pixels[held])

@@ -1,6 +1,7 @@
 """Our descriptors against the library's: 760 tags, strides, views and real reorders."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,8 @@ def addresses(told: dict) -> list[int] | None:
     names = ("dims", "padded_dims", "strides", "inner_blks", "inner_idxs")
     if max(told["inner_idxs"]) >= len(told["dims"]):
         return None
-    desc = MemoryDesc(data_type="f32", offset0=told["offset0"], **{name: tuple(told[name]) for name in names})
+    fields: dict[str, Any] = {name: tuple(told[name]) for name in names}
+    desc = MemoryDesc(data_type="f32", offset0=told["offset0"], **fields)
     return [int(x) for x in desc.layout().positions().ravel() + desc.offset0]
 
 

@@ -1,6 +1,7 @@
 """A plan in words and by its short name: no knob of it is left out."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from hexconv.spec.knobs import KNOBS, WHOSE_VTCM
 
 @pytest.mark.parametrize("knob", [field.name for field in fields(Plan)])
 def test_a_knob_that_is_turned_is_told(knob: str) -> None:
-    base = Plan(**{name: value for name, value in KNOBS[knob].beside.items() if name != knob})
+    beside: dict[str, Any] = {name: value for name, value in KNOBS[knob].beside.items() if name != knob}
+    base = Plan(**beside)
     for value in KNOBS[knob].turned:
         turned = replace(base, **{knob: value})
         assert plan_words(turned) != plan_words(base)

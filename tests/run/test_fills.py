@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hexconv.cli.app import exit_code
 from hexconv.compute.reference import convolution
 from hexconv.errors import InputError
-from hexconv.run.fills import CORNERS, FILLS, fills_of, fills_of_run, fills_text, tensor_names
+from hexconv.run.fills import CORNERS, FILLS, Fills, fills_of, fills_of_run, fills_text, tensor_names
 from hexconv.run.tensors import Tensors, bias_limit, filled_tensors, random_tensors
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
@@ -37,7 +37,7 @@ def test_a_run_is_asked_for_again_by_the_words_that_it_printed(chain: Chain, dat
 @given(chains(INTEGERS, channels=5), st.data())
 @LOWERED
 def test_every_fill_keeps_to_the_range_and_the_limit_of_its_tensor(chain: Chain, data: st.DataObject) -> None:
-    fills = tuple(data.draw(st.sampled_from(FILLS)) for _ in tensor_names(chain))
+    fills: Fills = tuple(data.draw(st.sampled_from(FILLS)) for _ in tensor_names(chain))
     tensors = filled_tensors(chain, fills, data.draw(st.integers(0, 9)))
     assert tensors.image.dtype == chain.dtype
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, tensors.filters, tensors.biases, strict=True)):
@@ -97,7 +97,9 @@ def test_one_element_is_hot_in_an_image_and_in_the_filter_of_every_output() -> N
     assert np.sum(tensors.image != 200, axis=(1, 2, 3)).tolist() == [1, 1]
     assert tensors.image.min() == 0  # farther off than 255
     assert np.sum(tensors.filters[0] != 7, axis=(1, 2, 3)).tolist() == [1] * 5
-    assert np.count_nonzero(tensors.biases[0]) == 1
+    [bias] = tensors.biases
+    assert bias is not None
+    assert np.count_nonzero(bias) == 1
 
 
 def test_what_is_no_fill_is_refused_with_the_names_of_the_tensors() -> None:

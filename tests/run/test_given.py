@@ -21,7 +21,7 @@ from hexconv.compute.reference import convolution
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.given import bounded
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from tests.draws import LOWERED
 from tests.model.builder import Builder
 from tests.model.quantised import Quantised
@@ -84,7 +84,8 @@ def test_an_imported_model_with_its_weights_gives_onnx_s_numbers(
     np.savez(tmp_path / "image.npz", allow_pickle=False, input=np.moveaxis(image, 1, 3))
     row = result(capsys, case, "--input", tmp_path / "image.npz", "--target", target, "--save", kept)
     assert (row["weights"], row["input"]) == (str(case.with_suffix(".npz")), str(tmp_path / "image.npz"))
-    expected = np.moveaxis(ReferenceEvaluator(model).run(None, {"image": image})[0], 1, 3)
+    [answer] = ReferenceEvaluator(model).run(None, {"image": image})
+    expected = np.moveaxis(np.asarray(answer), 1, 3)
     with np.load(kept) as run:
         assert len(np.unique(run["output"])) > 20
         assert np.abs(run["output"].astype(np.float64) - expected).max() <= apart
@@ -239,7 +240,9 @@ def test_options_that_do_not_go_together_are_one_line(
 
 @LOWERED
 @given(st.sampled_from(["uint8", "int8", "int16"]), st.integers(0, 2**32 - 1), st.data())
-def test_no_image_drives_the_sums_beyond_the_bounds_of_its_weights(dtype: str, seed: int, data: st.DataObject) -> None:
+def test_no_image_drives_the_sums_beyond_the_bounds_of_its_weights(
+    dtype: Dtype, seed: int, data: st.DataObject
+) -> None:
     random, (low, high) = np.random.default_rng(seed), INTEGER_RANGE[dtype]
     wide = dtype == "int16"  # which has no zero points, and whose sums leave int32 unless filters are small
     zero, filter_zero = (0, 0) if wide else (data.draw(st.integers(low, high)), data.draw(st.integers(low, high)))

@@ -42,7 +42,7 @@ def words(sums: Array, how: Shifts | FixedPoint) -> dict[str, Array]:
 
 def to_halfwords(sums: Array, how: Shifts | FixedPoint) -> Array:
     """The part before bytes, which int16 ends with."""
-    last = how.first if isinstance(how, Shifts) else min(how.shift, 15)
+    last = how.first if isinstance(how, Shifts) else min(how.shift or 0, 15)
     return np.clip(words(sums, how)["rounded"] >> last, *HALFWORDS)
 
 

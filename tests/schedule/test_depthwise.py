@@ -1,6 +1,7 @@
 """Depthwise convs by HVX, with channels as lanes, and convs in few small groups; exact, and as planned."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hexconv.kernel.form import without_groups
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.judging import Verdict, judge
 from tests.deep import one_in
 
@@ -28,7 +30,9 @@ def depthwise(channels: int, taps: int = 3, how: Requantize | None = UP, **field
     return Conv2d(**{**size, "requantize": how, "bias": True, "bias_limit": 1000, **fields})
 
 
-def of(*convs: Conv2d, channels: int = 40, dtype: str = "uint8", filters: str = "int8", zero_point: int = 9) -> Chain:
+def of(
+    *convs: Conv2d, channels: int = 40, dtype: Dtype = "uint8", filters: Dtype = "int8", zero_point: int = 9
+) -> Chain:
     return Chain(input=(1, 13, 22, channels), dtype=dtype, filter_dtype=filters, zero_point=zero_point, conv=convs)
 
 
@@ -113,7 +117,7 @@ def test_tiles_that_go_down_the_image_are_exact_and_counted(name: str, plan: Pla
 
 
 @pytest.mark.parametrize("stripe", [{"h_split": 1}, {"rows": 11}, {"h_split": 3, "threads": 4}])
-def test_tiles_of_low_stripes_go_along_rows(stripe: dict[str, int]) -> None:
+def test_tiles_of_low_stripes_go_along_rows(stripe: dict[str, Any]) -> None:
     chain, _ = DOWN["3x3, its rows narrowed later"]
     assert not goes_down(chain, Plan(kernel="hvx", **stripe), 0)
 

@@ -12,7 +12,7 @@ from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
-from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.ranges import bias_limit
 
 HVX = Plan(kernel="hvx")
@@ -21,7 +21,7 @@ FAR = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")
 SCALED = Requantize(multiplier=0x7FFFFFFF, shift=-15, zero_point=3)
 
 
-def dense(dtype: str, channels: int, zero_point: int = 0, **fields: Any) -> Chain:
+def dense(dtype: Dtype, channels: int, zero_point: int = 0, **fields: Any) -> Chain:
     conv = Conv2d(out_channels=8, **fields)
     return Chain(input=(1, 1, 1, channels), dtype=dtype, zero_point=zero_point, conv=(conv,))
 

@@ -76,6 +76,8 @@ def test_narrowing_of_products_of_few_places_is_requantisation(
 
 def interesting_sums(how: Requantize, seed: int) -> Array:
     """Small ones, those about the steps of the output, and any."""
+    assert isinstance(how.multiplier, int)
+    assert isinstance(how.shift, int)
     random, edges = np.random.default_rng(seed), np.arange(-300, 300)
     unit = min(2 ** (31 - how.shift) // how.multiplier, 2**21)  # a sum of about one step of the output
     halves = edges * 2 ** (31 - how.shift) // (2 * how.multiplier)  # half way between two outputs, or nearly

@@ -21,7 +21,8 @@ from hexconv.run.host import Host, count
 from hexconv.run.measurement import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
+from hexconv.spec.knobs import Halo, Order
 from hexconv.sweep.judging import judge
 from tests.draws import JUDGED
 from tests.schedule.judged import check_on_hvx
@@ -162,7 +163,7 @@ def mostly(chain: Chain, activation: int, weight: int) -> Tensors:
 @st.composite
 def saturating_convs(draw: st.DrawFn) -> Conv2d:
     """A conv whose sums saturate, with any ending that hvx has for them."""
-    side = st.integers(1, 3)
+    side, around = st.integers(1, 3), draw(st.integers(0, 1))
     how = Requantize(
         multiplier=draw(st.sampled_from([1 << 30, 1518025757, "per_channel"])),
         shift=draw(st.integers(-16, -12)),
@@ -173,7 +174,7 @@ def saturating_convs(draw: st.DrawFn) -> Conv2d:
         out_channels=draw(st.sampled_from([1, 24, 40, 64, 70])),
         kernel=(draw(side), draw(side)),
         stride=(draw(st.integers(1, 2)), draw(st.integers(1, 2))),
-        padding=draw(st.integers(0, 1)),
+        padding=Padding(top=around, left=around, bottom=around, right=around),
         groups=draw(st.sampled_from([1, 1, 2])),
         bias=draw(st.booleans()),
         filter_zero_point=draw(st.sampled_from([-128, -1, 0, 5, 127])),
@@ -185,7 +186,8 @@ def saturating_convs(draw: st.DrawFn) -> Conv2d:
 def saturating_cases(draw: st.DrawFn) -> Case:
     """Chains of int16 by int8 with long sums, under any plan of the nest."""
     convs = draw(st.lists(saturating_convs(), min_size=1, max_size=2))
-    order, halo = draw(st.sampled_from([("h_outer", "roll"), ("h_outer", "recompute"), ("k_outer", "roll")]))
+    ways: list[tuple[Order, Halo]] = [("h_outer", "roll"), ("h_outer", "recompute"), ("k_outer", "roll")]
+    order, halo = draw(st.sampled_from(ways))
     try:
         chain = Chain(
             input=(1, draw(st.integers(3, 17)), draw(st.integers(3, 40)), draw(st.sampled_from([3, 64, 128, 512]))),

@@ -8,6 +8,9 @@ from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.chain import EdgeLayout
+from hexconv.spec.dtypes import Dtype
+from hexconv.spec.knobs import Filters, Halo, Order
 from hexconv.sweep.judging import short_copies
 from tests.deep import DEEP
 from tests.draws import SAME_RUN
@@ -220,9 +223,10 @@ def narrow_ends(draw: st.DrawFn) -> Case:
     channels = 32 * blocks - draw(st.sampled_from([0, 0, 20]))
     conv = Conv2d(out_channels=channels, filter_l1=65535, requantize=Requantize(multiplier=1 << 24, shift=-8))
     size = (1, draw(st.integers(1, 9)), 16 + columns, 32)
-    dtype, layout = draw(st.sampled_from(["uint8", "int16"])), draw(st.sampled_from(["NHWC", "NHCW32c"]))
+    dtype: Dtype = draw(st.sampled_from(["uint8", "int16"]))
+    layout: EdgeLayout = draw(st.sampled_from(["NHWC", "NHCW32c"]))
     chain = Chain(input=size, dtype=dtype, output_layout=layout, conv=(conv,))
-    halo = draw(st.sampled_from(["recompute", "roll"]))
+    halo: Halo = draw(st.sampled_from(["recompute", "roll"]))
     plan = Plan(
         kernel="hvx", k_split=k_split, w_split=2, order="h_outer", halo=halo, buffering="double", storage="vtcm"
     )
@@ -248,9 +252,10 @@ def unpadded_strips(draw: st.DrawFn) -> Case:
         requantize=Requantize(multiplier=1 << 24, shift=-8),
     )
     image = (draw(st.integers(1, 2)), draw(st.integers(9, 18)), (columns - 1) * stride + size, channels)
-    layout = draw(st.sampled_from(["NHWC", "NHCW32c"]))
+    layout: EdgeLayout = draw(st.sampled_from(["NHWC", "NHCW32c"]))
     chain = Chain(input=image, dtype="uint8", input_layout=layout, output_layout="NHWC", conv=(conv,))
-    order, filters = draw(st.sampled_from(["k_outer", "h_outer"])), draw(st.sampled_from(["per_tile", "resident"]))
+    order: Order = draw(st.sampled_from(["k_outer", "h_outer"]))
+    filters: Filters = draw(st.sampled_from(["per_tile", "resident"]))
     plan = Plan(
         kernel="hvx",
         rows=draw(st.sampled_from([None, 2])),

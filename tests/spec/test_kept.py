@@ -1,6 +1,7 @@
 """Strips that keep columns, held against a model of which columns of a row are known: those of whole windows alone."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ KEEPS = Plan(kernel="hvx", w_split=1, order="h_outer", halo="roll", column_halo=
 def _conv(draw: st.DrawFn) -> Conv2d:
     kernel, dilation = draw(st.integers(1, 5)), draw(st.integers(1, 3))
     left, right = draw(st.integers(0, 9)), draw(st.integers(0, 9))
-    across = {"kernel": (1, kernel), "stride": (1, draw(st.integers(1, 3))), "dilation": (1, dilation)}
+    across: dict[str, Any] = {"kernel": (1, kernel), "stride": (1, draw(st.integers(1, 3))), "dilation": (1, dilation)}
     return Conv2d(out_channels=4, padding=Padding(left=left, right=right), **across)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, Target, choose_kernels, settled
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import KERNELS, Kernel
 from hexconv.spec.knobs import acts
 
@@ -20,13 +21,19 @@ SCHEDULES = Path(__file__).parents[2] / "schedules"
 SCALE = Requantize(multiplier=1 << 20, shift=-4)
 
 
-def conv(scale: Requantize | None, dtype: str) -> Conv2d:
+def conv(scale: Requantize | None, dtype: Dtype) -> Conv2d:
     return Conv2d(out_channels=64, requantize=scale, filter_l1=65535 if dtype == "int16" else None)
 
 
+SCALES: dict[Dtype, Requantize | None] = {
+    "uint8": SCALE,
+    "int8": SCALE,
+    "int16": SCALE,
+    "float32": None,
+    "float16": None,
+}
 CHAINS = {
-    dtype: Chain(input=(1, 16, 16, 64), dtype=dtype, conv=(conv(scale, dtype),))
-    for dtype, scale in (("uint8", SCALE), ("int8", SCALE), ("int16", SCALE), ("float32", None), ("float16", None))
+    dtype: Chain(input=(1, 16, 16, 64), dtype=dtype, conv=(conv(scale, dtype),)) for dtype, scale in SCALES.items()
 }
 LEFT = Requantize(multiplier=1 << 12, shift=1)
 """HVX shifts to the right alone."""

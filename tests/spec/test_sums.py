@@ -148,6 +148,7 @@ def evaluated(total: Array, chain: Chain, kernel: Arithmetic) -> dict[str, Array
     if kernel == "hvx":
         sequence, offset = narrowing_at(chain, 0)
         if how.fraction_bits:
+            assert isinstance(sequence, FixedPoint)
             return of_lifted(total, sequence)
         if how.rounding != "even":
             return words(total + offset, sequence)

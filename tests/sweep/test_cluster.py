@@ -14,7 +14,6 @@ from tests.deep import DEEP
 from tests.sweep.sweeping import ROOT, Sweeping, alive, descendants, grid_text, kill, wait_until
 
 ROWS = 60
-SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def free_port() -> int:
@@ -31,7 +30,7 @@ def answers(port: int) -> bool:
 
 def started(*words: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", f"distributed.cli.{words[0]}", *words[1:], "--no-dashboard"]
-    return subprocess.Popen(command, cwd=ROOT, **SILENT)
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @pytest.fixture

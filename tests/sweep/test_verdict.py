@@ -12,13 +12,15 @@ from hexconv.lower import lower_case
 from hexconv.run import measure
 from hexconv.run.copy_engine import MOMENTS
 from hexconv.run.host import count
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.judging import RUNS, judge
 from tests.lower.mutants import waits, without_wait
 
 BACK = Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
 CHAIN = Chain(
-    input=(1, 9, 9, 8), dtype="uint8", conv=(Conv2d(out_channels=8, kernel=(3, 3), padding=1, requantize=BACK),)
+    input=(1, 9, 9, 8),
+    dtype="uint8",
+    conv=(Conv2d(out_channels=8, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1), requantize=BACK),),
 )
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,7 +21,7 @@ FORMS = {
     "channel": {"quant_format": QuantFormat.QDQ, "per_channel": True},
     "operators": {"quant_format": QuantFormat.QOperator, "per_channel": False},
 }
-TYPES = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
+TYPES: dict[str, Any] = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
 CLASSES = 20
 
 

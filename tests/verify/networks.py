@@ -25,10 +25,10 @@ class Network(Builder):
         zeros = np.full(np.shape(scale), zero, dtype)
         return [self.constant(scale, "float32"), self.constant(zeros, dtype)]
 
-    def quantised(self, value: str, scale: float, zero: int) -> str:
+    def quantised(self, value: str, scale: float | np.floating, zero: int) -> str:
         return self.node("QuantizeLinear", [value, *self.ends(scale, zero)])
 
-    def real(self, codes: str, scale: float, zero: int) -> str:
+    def real(self, codes: str, scale: float | np.floating, zero: int) -> str:
         return self.node("DequantizeLinear", [codes, *self.ends(scale, zero)])
 
     def weights8(self, *shape: int, axis: int) -> str:
@@ -58,7 +58,7 @@ class Network(Builder):
         if self.form == "qlinear":
             ends = [codes, *self.ends(scale, zero), stored, *self.ends(own, 0, "int8"), *self.ends(made, after), bias]
             return self.node("QLinearConv", ends, **rest), made, after
-        axis = {"axis": 0} if self.per_channel else {}
+        axis: dict[str, Any] = {"axis": 0} if self.per_channel else {}
         weights = self.node("DequantizeLinear", [stored, *self.ends(own, 0, "int8")], **axis)
         added = self.node("DequantizeLinear", [bias, *self.ends(scale * own, 0, "int32")], **axis)
         result = self.node("Conv", [self.real(codes, scale, zero), weights, added], **rest)

@@ -3,6 +3,8 @@
 TVM's own tensor intrinsics are left alone: importing them parses the kernels of every GPU, which takes most of a
 minute inside pytest.
 """
+# TVMScript states a buffer's shape where Python states a type.
+# pyright: reportInvalidTypeForm=false
 
 import numpy as np
 import pytest

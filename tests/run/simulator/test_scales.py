@@ -10,8 +10,8 @@ from hexconv.run.fills import drawn_vectors
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
-from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.requantize import PER_CHANNEL, Rounding
+from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
+from hexconv.spec.requantize import PER_CHANNEL, PerChannel, Rounding
 from hexconv.spec.vectors import Vectors
 from tests.deep import one_in
 
@@ -25,8 +25,11 @@ FEW_PLACES = [("uint8", -9, 11), ("int8", -8, 16), ("int16", -7, 7)]
 @pytest.mark.parametrize(
     ("multiplier", "shift"), one_in(3, [(5 << 27, -7), (1 << 30, -9), (PER_CHANNEL, -7), (PER_CHANNEL,) * 2])
 )
-def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int | str, rounding: Rounding) -> None:
-    dtype, zero_point = ("uint8", 77) if shift == PER_CHANNEL or multiplier == 1 << 30 else ("int8", -100)
+def test_sums_near_halves_go_where_numpy_says(
+    multiplier: int | PerChannel, shift: int | PerChannel, rounding: Rounding
+) -> None:
+    dtype: Dtype = "uint8" if shift == PER_CHANNEL or multiplier == 1 << 30 else "int8"
+    zero_point = 77 if dtype == "uint8" else -100
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
     check_near_halves(by, dtype, LIMIT)
 
@@ -36,7 +39,9 @@ def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int 
 @pytest.mark.parametrize(
     ("dtype", "shift", "places"), one_in(3, [("uint8", -9, 11), ("int8", -8, 16), ("int16", -7, 7)])
 )
-def test_products_of_few_places_go_where_numpy_says(multiplier: int | str, dtype: str, shift: int, places: int) -> None:
+def test_products_of_few_places_go_where_numpy_says(
+    multiplier: int | PerChannel, dtype: Dtype, shift: int, places: int
+) -> None:
     zero_point = {"uint8": 77, "int8": -100, "int16": 0}[dtype]
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding="even", fraction_bits=places)
     check_near_halves(by, dtype, LIMIT >> by.lift)
@@ -46,12 +51,12 @@ def test_products_of_few_places_go_where_numpy_says(multiplier: int | str, dtype
 @pytest.mark.parametrize(
     ("dtype", "rounding"), [("uint8", "even"), ("int8", "away"), ("int16", "even"), ("int16", "up")]
 )
-def test_sums_of_all_32_bits_go_where_numpy_says(dtype: str, rounding: Rounding) -> None:
+def test_sums_of_all_32_bits_go_where_numpy_says(dtype: Dtype, rounding: Rounding) -> None:
     by = Requantize(multiplier=PER_CHANNEL, shift=PER_CHANNEL, rounding=rounding)
     check_near_halves(by, dtype, 2**31 - 1 + INTEGER_RANGE["int16"][0])
 
 
-def check_near_halves(by: Requantize, dtype: str, limit: int) -> None:
+def check_near_halves(by: Requantize, dtype: Dtype, limit: int) -> None:
     """Run sums at and next to halves, and anywhere within a limit, and compare them with numpy."""
     conv = Conv2d(out_channels=CHANNELS, bias=True, bias_limit=limit, filter_l1=1, requantize=by)
     chain = Chain(input=(1, 1, PIXELS, 1), dtype=dtype, filter_dtype="int8", conv=(conv,))

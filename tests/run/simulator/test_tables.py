@@ -8,7 +8,7 @@ from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.vectors import in_lookup_order, lookup_place
 from tests.deep import one_in
@@ -38,7 +38,11 @@ def test_every_code_is_looked_up(dtype: Dtype, channels: int) -> None:
     zero_point, table_zero_point = (9, 200) if dtype == "uint8" else (-9, 100)
     same = Requantize(multiplier=HALF, zero_point=zero_point)
     first = Conv2d(
-        out_channels=channels, activation="table", table_zero_point=table_zero_point, requantize=same, padding=1
+        out_channels=channels,
+        activation="table",
+        table_zero_point=table_zero_point,
+        requantize=same,
+        padding=Padding(top=1, left=1, bottom=1, right=1),
     )
     last = Conv2d(
         out_channels=channels, groups=channels, requantize=Requantize(multiplier=HALF, zero_point=table_zero_point)
