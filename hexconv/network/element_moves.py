@@ -436,7 +436,8 @@ def tile_of(how: View, constants: Constants) -> Tile:
         if loop.places and most < loop.size:
             break
         turns = constants[loop.places] if loop.places else np.arange(loop.size) * loop.source_step
-        for count in dict.fromkeys((most, 1 << (most.bit_length() - 1) if most else 0, most // 2, most // 4)):
+        fewer = () if loop.places else (1 << (most.bit_length() - 1) if most else 0, most // 2, most // 4)
+        for count in dict.fromkeys((most, *fewer)):  # from tile to tile C walks by steps, not by places
             tile = _tile(number, count, np.add.outer(turns[:count], places).reshape(-1)) if count else None
             if tile and (packets := tile.packets(loop.size)) < best[0]:
                 best = packets, tile

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.network.element_moves import tile_of
 from hexconv.network.integer_form import gathered, spread
 from hexconv.network.operator_table import form_of
 from hexconv.network.program_steps import (
@@ -346,6 +347,15 @@ def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
     for each, found in zip(drawn, run_operations(drawn, threads), strict=True):
         for way in found:
             assert (way.differing, way.overrun) == (0, 0), each.operation
+
+
+def test_a_tile_has_all_turns_of_a_loop_by_places() -> None:
+    """From tile to tile only steps are walked: of six pixels by their places no three are a tile."""
+    loops = (Dimension(33, 1, 54), Dimension(6, 297, 9, "places"), Dimension(9, 33, 1))
+    for seed in range(20):
+        places = 297 * np.random.default_rng(seed).integers(0, 1 + seed, 6)
+        found = tile_of(View(loops), {"places": places})
+        assert found.turns == 0 or found.loop != 1 or found.turns == 6, seed
 
 
 @given(st.integers(0, 2**32 - 1))
