@@ -125,6 +125,23 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
         assert run.copies.pieces > 0
 
 
+@pytest.mark.simulator
+def test_a_network_on_the_engine_is_numpys(tmp_path: Path) -> None:
+    """Chains after one another, whose copies are performed as late as may be."""
+    net = Network()
+    stem = net.conv8(net.start(), (8, 3, 1, 1))
+    last = net.added(stem, net.conv8(stem, (8, 8, 3, 3), relu=False))
+    path = saved(net, [net.classified(last, 8)], tmp_path / "two.onnx")
+    built = build_network(path, tmp_path, Wanted(MIB, "hexagon", ISA, objective="latency", kernel="hmx"))
+    image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
+    late = Simulator(copies=Copies("late", 0), slots=False)
+    run = simulated_network(tmp_path, built, network_object(tmp_path, built), [image], late)
+    assert len(built.chains) > 1
+    assert np.array_equal(run.outputs[0], wanted)
+    assert run.copies.pieces > 0
+    assert run.engine
+
+
 @DEEP
 @pytest.mark.simulator
 def test_a_network_on_four_threads_gives_what_one_gives(small: Path, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ extern void *(*__TVMBackendAllocWorkspace)(int type, int id, uint64_t bytes, int
 extern int (*__TVMBackendFreeWorkspace)(int type, int id, void *memory);
 extern int (*__TVMBackendParallelLaunch)(int (*run)(int task, struct parallel_group *group, void *closure), void *closure, int tasks);
 
-/* The groups of copies of this call of a chain, or of this task. The engine tells threads apart itself. */
+/* The groups of copies of a queue: the newest that copies, by its number in this call of a chain, or of this task, and how many
+ * of those up to it were not waited for. The engine tells threads apart itself. */
 struct groups {
-    uint32_t started, finished;
+    uint32_t newest, under_way;
 };
 
 static struct groups groups[HEXCONV_THREADS][HEXCONV_QUEUES];
@@ -25,12 +26,11 @@ static struct groups groups[HEXCONV_THREADS][HEXCONV_QUEUES];
 static void *vtcm(void *user, size_t bytes) { return (void)user, __TVMBackendAllocWorkspace(CPU, VTCM, bytes, UNSIGNED, BITS); }
 static void *scratch(void *user, size_t bytes) { return (void)user, __TVMBackendAllocWorkspace(CPU, HEAP, bytes, UNSIGNED, BITS); }
 
-/* Groups are numbered from 1 on in each call: one that has been waited for is another call's. Some groups have no copies. */
+/* Groups are numbered from 1 on in each call, which no callback tells of. Where none is under way, the group may be the first
+ * of a new call: its number says nothing of those before it. Some groups have no copies, and calls wait for these as well. */
 static void begin(struct groups *own, int queue, uint32_t group) {
-    if (group == own->started && group > own->finished) return;
-    if (group <= own->finished || group < own->started) own->started = own->finished = 0;
-    for (uint32_t number = own->started + 1; number <= group; number++) copies_start_group(queue);
-    own->started = group;
+    if (own->under_way == 0) own->newest = group - 1;
+    for (; own->newest < group; own->newest++, own->under_way++) copies_start_group(queue);
 }
 
 static __attribute__((noinline)) void start(const struct hexconv_copy *copy) {
@@ -51,9 +51,10 @@ static void copy_start(void *user, const struct hexconv_copy *copy) {
 static int copy_wait(void *user, int thread, int queue, uint32_t group) {
     counters_pause();
     struct groups *const own = &groups[thread][queue];
+    const uint32_t later = group < own->newest ? own->newest - group : 0;
     (void)user;
-    own->finished = group;
-    copies_wait(queue, group < own->started ? (int32_t)(own->started - group) : 0);
+    if (later < own->under_way) own->under_way = later;
+    copies_wait(queue, (int32_t)own->under_way);
     counters_resume();
     return 0;
 }
