@@ -1,5 +1,8 @@
 """The page as people meet it: links, folds, keys, narrow and wide, dark and light, with and without scripts."""
 
+# Playwright and axe are installed for `make test-page` alone.
+# pyright: reportMissingImports=false
+
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 

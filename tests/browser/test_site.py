@@ -1,5 +1,8 @@
 """The site as people meet it: from a folder, without a server or a network, narrow and wide, dark and light."""
 
+# Playwright and axe are installed for `make test-page` alone.
+# pyright: reportMissingImports=false
+
 import importlib.util
 import io
 import os
