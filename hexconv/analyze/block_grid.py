@@ -70,6 +70,7 @@ from hexconv.kernel.engine import (
     TABLES_WORDS,
     TAP_BYTES,
     EnginePackets,
+    engine_diagonal,
     engine_filter,
     is_converted,
     row_packets,
@@ -305,8 +306,14 @@ def blocks_macs(axes: BlockAxes) -> dict[str, Integers]:
     >>> {name: each.item() // (64 * 64 * 128 * 128) for name, each in macs.items()}
     {'conv1': 4, 'conv2': 1}
     """
-    of_rows = [_row_elements(axes, i + 1) * macs_per_output(axes.chain, i) for i in axes.convs]
+    of_rows = [_row_elements(axes, i + 1) * _macs_per_output(axes, i) for i in axes.convs]
     return {conv_name(i + 1): axes.rows_made[i + 1] * of_rows[i] for i in axes.convs}
+
+
+def _macs_per_output(axes: BlockAxes, index: int) -> int:
+    """How many products an output of conv `index` sums; on the matrix engine groups have zeros beside their own."""
+    diagonal = engine_diagonal(axes.chain, index) if axes.is_of_engine else None
+    return diagonal.channels * prod(axes.chain.conv[index].kernel) if diagonal else macs_per_output(axes.chain, index)
 
 
 def blocks_traffic(axes: BlockAxes) -> dict[str, Integers]:

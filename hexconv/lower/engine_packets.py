@@ -260,7 +260,8 @@ class EngineConv:
 
     def _codes(self, block: Block, results: tirx.Expr) -> tirx.Expr:
         """Return uint8 results as the codes that it stores, elements of its dtype."""
-        codes = as_codes(block, self.conv, self.table, block.bind("bytes", results, instructions.VECTOR))
+        bytes_ = results if self.table is None else block.bind("bytes", results, instructions.VECTOR)
+        codes = as_codes(block, self.conv, self.table, bytes_)
         return tirx.reinterpret(f"{self.conv.chain.dtype}x{instructions.BYTES}", codes)
 
     def _emit_clamp(self, at: EngineResults) -> tirx.Stmt:

@@ -12,7 +12,7 @@ import pytest
 from hexconv.analyze import misfit, vtcm_fit
 from hexconv.analyze.block_grid import crosses_lines, engine_packets
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.usage import cache_usage
+from hexconv.analyze.usage import cache_usage, miscounts, work_usage
 from hexconv.build.built_chain import built_chain, platform_files
 from hexconv.build.called_library import simulated_chain
 from hexconv.errors import InputError, RunFailed, Unsupported
@@ -26,6 +26,7 @@ from hexconv.kernel.engine import (
 )
 from hexconv.kernel.engine_words import LEAVES, packets
 from hexconv.lower import lower_case
+from hexconv.run.host import count
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
@@ -153,7 +154,10 @@ GROUPED = {
 def test_groups_multiply_blocks_around_the_diagonal(name: str) -> None:
     """Depthwise with a stride, groups of 24 inputs that blocks of 32 cut, and two of 48."""
     size, convs = GROUPED[name]
-    check(Case(name, replace(CHAIN, input=size, conv=convs), replace(PLANS["rings, overlapped"], k_split=1)))
+    case = Case(name, replace(CHAIN, input=size, conv=convs), replace(PLANS["rings, overlapped"], k_split=1))
+    check(case)
+    if all(conv.stride == (1, 1) for conv in convs):
+        assert not list(miscounts(work_usage(case, count(lower_case(case)))))
 
 
 @pytest.mark.simulator
