@@ -117,6 +117,22 @@ def test_without_scripts_it_is_whole(browser: "Browser", report: Path) -> None:
     page.close()
 
 
+def test_scripts_lay_out_nothing_that_is_folded(browser: "Browser", network_report: Path) -> None:
+    """Of a network nine tenths are folded: to ask for the size of one folded part lays out all of it."""
+
+    def laid_out(scripts: bool) -> float:
+        page = browser.new_page(viewport={"width": 1400, "height": 900}, java_script_enabled=scripts)
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable")
+        page.goto(network_report.as_uri())
+        page.wait_for_timeout(200)
+        counts = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        page.close()
+        return counts["LayoutObjects"]
+
+    assert laid_out(scripts=True) < 1.2 * laid_out(scripts=False)
+
+
 def test_what_the_file_may_not_load_it_does_not(browser: "Browser", report: Path) -> None:
     page = browser.new_page()
     refused: list[str] = []
@@ -171,6 +187,7 @@ def test_a_table_that_is_too_wide_says_that_it_scrolls(
     page.goto(report.as_uri())
     region = page.get_by_role("region", name="All cases")
     sides = "region => region.dataset.scrolls"
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
     assert region.evaluate(sides) == ("right" if hides else None)
     told = region.evaluate("region => getComputedStyle(region, '::after').content")
     assert ("Scroll sideways" in told) == hides

@@ -21,7 +21,7 @@ const sort = (heading, order) => {
   body.append(...rows.sort((one, other) => sign * compare(one, other)));
 };
 // On a phone a long table stands between a drawing and the next one.
-if (innerWidth < 600) for (const table of document.querySelectorAll("details.numbers[open]")) table.open = false;
+for (const table of document.querySelectorAll("details.numbers[open]")) if (innerWidth < 600) table.open = false;
 
 for (const heading of document.querySelectorAll("[data-sorts] thead th")) {
   const button = document.createElement("button");
@@ -90,8 +90,9 @@ const tell = (region) => {
   else delete region.dataset.scrolls;
 };
 const watch = new ResizeObserver((entries) => entries.forEach(({ target }) => tell(target.closest(".scroll"))));
+// The first sizes come from the observer too, of what is laid out alone: to ask for them here would lay out all that is
+// folded.
 for (const region of document.querySelectorAll(".scroll")) {
-  tell(region);
   region.addEventListener("scroll", () => tell(region), { passive: true });
   watch.observe(region);
   for (const inside of region.children) watch.observe(inside);
