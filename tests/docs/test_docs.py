@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import tomli
 from _pytest.mark.structures import ParameterSet
 
 import hexconv
@@ -266,6 +267,16 @@ def test_each_note_on_a_change_is_in_the_next_release() -> None:
         assert note.suffixes[0] in (".added", ".changed", ".fixed", ".removed"), note
         assert " ".join(note.read_text().split()) in " ".join(page.split()), note
     assert (ROOT / "CHANGELOG.md").read_text().count(RELEASES) == 1
+
+
+def test_links_of_the_package_are_named_by_a_page_and_none_poses_as_its_own_address() -> None:
+    links: dict[str, str] = tomli.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    text = "".join(page.read_text() for page in PAGES)
+    assert links
+    for label, address in links.items():
+        assert re.fullmatch(r"Related: .{1,23}", label), label  # PyPI takes 32 characters
+        assert re.fullmatch(r"https://[\w.-]+(/[\w./-]*)?", address), address
+        assert f"]({address})" in text, address
 
 
 NOTEBOOKS = sorted(DOCS.rglob("*.ipynb"))
