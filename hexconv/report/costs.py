@@ -106,7 +106,7 @@ def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
             plan=figures.plan,
             footprint_bytes=figures.footprint_bytes,
             traffic_bytes=figures.traffic_bytes,
-            recompute=figures.macs / needed,
+            recompute=figures.macs / needed if needed else 1.0,  # pools alone have no MACs
             fits=figures.footprint_bytes <= capacity,
         )
         for figures in plans

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from hexconv.analyze import needed_work
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network.call_costs import CallCost
+from hexconv.network.program_steps import Resident
 from hexconv.report.page.limit import Drawing
 from hexconv.report.page.worst_cases import MOST_WORST, Worst
 from hexconv.report.plots.plot import BAR, FAINT, GRID, PEER, ROLE_COLOURS, WIDTH
@@ -33,6 +34,7 @@ class NetworkView:
         headings: the headings of the table.
         rows: a row for each chain: its name, the name of the case that it links to, and the other cells.
         drawing: its chains, one beneath the other, with the lines between them.
+        residents: a row for each tensor that stays in VTCM: its name, its steps, its place and its size.
     """
 
     name: str
@@ -41,6 +43,7 @@ class NetworkView:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[str, ...]], ...]
     drawing: Markup
+    residents: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def network_view(
@@ -63,7 +66,14 @@ def network_view(
         headings=headings,
         rows=tuple(_row(answer, network, profiles) for answer in network.planned),
         drawing=_drawn(network, most),
+        residents=tuple(_staying(each) for each in cost.residents) if cost else (),
     )
+
+
+def _staying(resident: Resident) -> tuple[str, tuple[str, ...]]:
+    """Return the row of a tensor that stays in VTCM."""
+    steps = f"{resident.first} to {resident.last}"
+    return resident.tensor, (steps, f"{resident.offset_bytes:,}", in_bytes(resident.bytes))
 
 
 def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterator[str]:
