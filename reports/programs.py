@@ -14,7 +14,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -33,6 +33,7 @@ from hexconv.network.built_network import tensors_of, write_compiled
 from hexconv.network.call_costs import CallCost, call_cost
 from hexconv.network.called_network import network_object, simulated_network
 from hexconv.network.planned_model import PlannedModel, plan
+from hexconv.network.program_steps import Call
 from hexconv.run.copy_engine import Copies
 from hexconv.run.host import count
 from hexconv.run.simulator.made_files import content_key
@@ -101,7 +102,7 @@ class Row:
         after_bytes: the same as planned.
         chains_before_bytes: the part of `before_bytes` that chains move.
         chains_after_bytes: the part of `after_bytes` that chains move.
-        counted_bytes: the bytes that the loops of all chains move, counted in their lowered modules.
+        counted_bytes: the bytes of memory that the loops of all chains move, counted in their lowered modules.
         outside_share: the share of all results' elements that operators make.
         arena_bytes: the memory of all tensors between steps.
         least_arena_bytes: a lower bound of any arena: the tensors of the fullest step.
@@ -347,8 +348,8 @@ def in_a_million(of: Comparison) -> float:
 def _counted(planned: PlannedModel, verdict: NetworkVerdict) -> dict[str, Any]:
     """The columns that are counted in chains: bytes in their lowered modules, MACs, kernels, elements."""
     chains = [member.case.chain for member in planned.members]
-    calls = planned.open_program.calls
-    moved = sum(work_usage(call.case, count(lower_case(call.case))).traffic_bytes for call in calls)
+    calls, resident = planned.open_program.calls, {each.tensor for each in planned.handed.residents}
+    moved = sum(_moved_bytes(call, resident) for call in calls)
     packets = sum(step.packets or 0 for step in verdict.steps if step.operator == "chain")
     made = sum(math.prod(step.result.extents) for step in planned.open_program.steps if step not in calls)
     inside = sum(math.prod(shape) for chain in chains for shape in chain.shapes[1:])
@@ -358,6 +359,13 @@ def _counted(planned: PlannedModel, verdict: NetworkVerdict) -> dict[str, Any]:
         "macs_per_packet": round(sum(map(needed_macs, chains)) / packets, 2) if packets else None,
         "outside_share": round(made / (made + inside), 3),
     }
+
+
+def _moved_bytes(call: Call, resident: Container[str]) -> int:
+    """Count the bytes of memory that a chain moves: none of an input or an output that stays in VTCM."""
+    ends = {"input": call.sources[0].buffer, "output": call.result.buffer}
+    usage = work_usage(call.case, count(lower_case(call.case)))
+    return sum(each.bytes for each in usage.traffic if ends.get(each.name, "") not in resident)
 
 
 def _predicted(planned: PlannedModel, cost: CallCost) -> dict[str, Any]:

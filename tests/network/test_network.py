@@ -141,6 +141,7 @@ def test_a_network_on_the_engine_is_numpys(tmp_path: Path) -> None:
     run = simulated_network(tmp_path, built, network_object(tmp_path, built), [image], late)
     assert len(built.chains) > 1
     assert np.array_equal(run.outputs[0], wanted)
+    assert run.copies
     assert run.copies.pieces > 0
     assert run.engine
 
