@@ -51,6 +51,11 @@ def chains(dtypes: Sequence[Dtype] = SMALL.dtypes, channels: int = SMALL.channel
     return cases(dtypes, channels=channels).map(lambda case: case.chain)
 
 
+def convs_alone(chain: Chain) -> bool:
+    """Whether a chain has no pools."""
+    return not any(conv.pool for conv in chain.conv)
+
+
 def is_supported(chain: Chain) -> bool:
     """Whether a chain has plans at all."""
     try:

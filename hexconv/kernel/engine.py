@@ -336,9 +336,9 @@ def less_zero_point(chain: Chain, index: int) -> tuple[int, ...]:
     """Return signed bytes that sum to what a filter's zero point takes off each weight; none where it is 0.
 
     >>> from hexconv.spec import Conv2d
-    >>> convs = tuple(Conv2d(out_channels=1, filter_zero_point=zero) for zero in (128, 130, 0))
-    >>> chain = Chain(input=(1, 8, 8, 1), dtype="uint8", conv=convs)
-    >>> [less_zero_point(chain, index) for index in range(3)]
+    >>> convs = [Conv2d(out_channels=1, filter_zero_point=zero) for zero in (128, 130, 0)]
+    >>> chains = [Chain(input=(1, 8, 8, 1), dtype="uint8", conv=(conv,)) for conv in convs]
+    >>> [less_zero_point(chain, 0) for chain in chains]
     [(), (-2,), (127, 1)]
     """
     taken_off = -signed_zero_point(chain, index)

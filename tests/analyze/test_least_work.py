@@ -22,7 +22,7 @@ from hexconv.run.measure import run_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from tests.draws import LOWERED
 from tests.lowered import lower_case
-from tests.strategies import chains
+from tests.strategies import chains, convs_alone
 
 LEAST = Plan(kernel="plain", k_split=4, h_split=1, order="h_outer", halo="roll", filters="resident")
 CAPACITY_BYTES = 4 << 20
@@ -133,7 +133,7 @@ MOST_PIXELS = 2000
 
 
 @LOWERED
-@given(chains(("float32",)))
+@given(chains(("float32",)).filter(convs_alone))
 def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
     """One pixel at a time is not zero, and no tap cancels another: the result shows it, or nothing depends on it."""
     rows, columns = chain.input[1:3]
@@ -151,9 +151,11 @@ def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
 def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, h_split: int) -> None:
     """Every knob, turned alone, moves and multiplies no more than before; all together compute no output twice.
 
-    A ring may load rows that a stripe of padding alone steps over, but none twice.
+    A ring may load rows that a stripe of padding alone steps over, but none twice. A ring that keeps rows for an Add
+    may take a step more to fill, with the filter once more.
     """
     once = {"input": prod(chain.input) * DTYPE_BYTES[chain.dtype]}
+    adds = any(conv.add for conv in chain.conv)
     plans = [
         Plan(kernel="plain", k_split=k_split, h_split=h_split),
         Plan(kernel="plain", k_split=k_split, h_split=h_split, order="h_outer"),
@@ -163,7 +165,8 @@ def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, 
     works = [planned_work(chain, plan) for plan in plans]
     for before, after in pairwise(works):
         for name, moved_bytes in after.traffic_bytes.items():
-            assert moved_bytes <= max(before.traffic_bytes[name], once.get(name, 0))
+            more = works[-1].traffic_bytes[name] if adds and name.startswith("filter") else 0
+            assert moved_bytes <= max(before.traffic_bytes[name] + more, once.get(name, 0))
         assert all(after.macs[name] <= before.macs[name] for name in after.macs)
     for index, shape in enumerate(chain.shapes[1:]):
         assert works[-1].macs[f"conv{index + 1}"] <= prod(shape) * macs_per_output(chain, index)

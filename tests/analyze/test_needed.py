@@ -32,7 +32,7 @@ def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
         inputs, outputs = channels // conv.groups, conv.out_channels // conv.groups
         read, source = masks[number], masks[number - 1]
         taps = np.zeros((conv.out_channels, inputs, *conv.kernel), bool)
-        macs[f"conv{number}"] = int(read.sum()) * inputs * prod(conv.kernel)
+        macs[f"conv{number}"] = 0 if conv.pool else int(read.sum()) * inputs * prod(conv.kernel)
         if conv.add:  # it stands where its channels do, and a conv reads all channels
             masks[conv.add.tensor] |= read
         image, row, column, channel = np.nonzero(read)
@@ -44,7 +44,8 @@ def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
                 reads = channel // outputs * inputs + part
                 source[image[inside], y[inside], x[inside], reads[inside]] = True
                 taps[channel[inside], part, tap[0], tap[1]] = True
-        elements[f"filter{number}"] = int(taps.sum())
+        if not conv.pool:
+            elements[f"filter{number}"] = int(taps.sum())
     return {**elements, "input": int(masks[0].sum())}, macs
 
 

@@ -16,7 +16,7 @@ from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import Rounding
 from tests.draws import LOWERED
-from tests.strategies import chains
+from tests.strategies import chains, convs_alone
 
 FEW = 5
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -42,7 +42,7 @@ def by_scipy(conv: Conv2d, image: np.ndarray, filter: np.ndarray, zero_point: in
 
 
 @LOWERED
-@given(chains(channels=FEW))
+@given(chains(channels=FEW).filter(convs_alone))
 def test_a_conv_is_scipys(chain: Chain) -> None:
     tensors = random_tensors(chain)
     expected = by_scipy(chain.conv[0], tensors.image, tensors.filters[0], chain.zero_point)
@@ -80,7 +80,7 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
 
 
 @LOWERED
-@given(chains(dtypes=("float32",), channels=FEW))
+@given(chains(dtypes=("float32",), channels=FEW).filter(convs_alone))
 def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
     tensors = random_tensors(chain)
     expected = [tensors.image]

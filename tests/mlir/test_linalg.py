@@ -20,7 +20,7 @@ from hexconv.spec.addition import Add
 from hexconv.spec.dtypes import Dtype
 from tests.draws import LOWERED, SAME_RUN
 from tests.lowered import lower_case
-from tests.strategies import cases
+from tests.strategies import cases, convs_alone
 
 FOLDERS = (Path("schedules"), Path("schedules/hvx"), Path("schedules/hmx"))
 QUICK = (
@@ -33,7 +33,7 @@ QUICK = (
     "first-layer",
 )
 FILES = sorted((path for folder in FOLDERS for path in folder.glob("*.toml")), key=lambda path: path.stem not in QUICK)
-SAID = cases(kernels=("plain", "hvx"))
+SAID = cases(kernels=("plain", "hvx")).filter(lambda case: convs_alone(case.chain))
 ALLOCATED = re.compile(r"memref\.alloc\(\).*: memref<([x\d]+)x\w+>")
 
 

@@ -44,6 +44,8 @@ CHAINS |= {
     "left": replace(CHAINS["uint8"], conv=tuple(conv(scale, "uint8") for scale in (LEFT, SCALE, LEFT))),
     "far": Chain(input=(1, 1, 1, 30000), dtype="uint8", conv=(conv(FAR, "uint8"), conv(SCALE, "uint8"))),
 }
+ON_ENGINE = [CHAINS[name] for name in ("uint8", "int8", "signed filters")]
+"""All of whose convs the matrix engine serves."""
 TARGETS: tuple[Target, ...] = ("llvm", "hexagon")
 STATED = {
     "k_split": 2,
@@ -73,7 +75,7 @@ def plans(draw: st.DrawFn) -> Plan:
 def expected(chain: Chain, index: int, plan: Plan | None, target: str) -> str:
     """The contract for a conv, in other words than the code has."""
     serves = chain.conv[index].requantize == SCALE and target == "hexagon"
-    if plan and plan.kernel == "hmx" and serves and chain == CHAINS["signed filters"]:
+    if plan and plan.kernel == "hmx" and serves and chain in ON_ENGINE:
         return "hmx"
     if plan and plan.kernel == "hvx" and serves:
         return "hvx"
