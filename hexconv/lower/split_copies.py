@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Range, TensorLoad
+from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.compute.stored import FIRST_BIT
@@ -345,9 +345,9 @@ def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
 
 def _flipped(value: tirx.Expr) -> TensorLoad | None:
     """Return the load of an int8 element whose first bit is flipped; None for anything else."""
-    if not isinstance(value, Call) or value.op.name != "tirx.bitwise_xor":
+    if not isinstance(value, tirx.BitwiseXor):
         return None
-    load, bits = value.args
+    load, bits = value.a, value.b
     is_flipped = isinstance(load, TensorLoad) and isinstance(bits, tirx.IntImm) and int(bits) == FIRST_BIT
     return load if is_flipped else None
 

@@ -14,7 +14,7 @@ the plans of each chain's front, as long as there are no more than `MOST_STATES`
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
@@ -23,6 +23,7 @@ from hexconv.lower.vtcm import granules_bytes
 from hexconv.network.compiled import Life, lives_of
 from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
 from hexconv.search.grid import Figures
+from hexconv.spec import Chain
 
 MOST_STATES = 2000
 """The most states of a step that are kept, those of the least cost."""
@@ -40,15 +41,17 @@ class PlanChoices:
     """The plans that a chain may have, and what it moves by each of them.
 
     Attributes:
+        chain: the chain.
         plans: the figures of each plan; the first one is that of the chain alone.
     """
 
+    chain: Chain
     plans: tuple[Figures, ...]
 
     @cached_property
     def _ends(self) -> list[tuple[int, int]]:
         """The bytes of the input that each plan copies, and those of the output."""
-        works = [planned_work(vars(plan)["_chain"], plan.plan).traffic_bytes for plan in self.plans]
+        works = [planned_work(self.chain, plan.plan).traffic_bytes for plan in self.plans]
         return [(work["input"], work["output"]) for work in works]
 
     @cached_property
@@ -85,7 +88,7 @@ class HandOver:
     """
 
     residents: tuple[Resident, ...] = ()
-    plans: Mapping[str, Figures] | None = None
+    plans: Mapping[str, Figures] = field(default_factory=dict)
     vtcm_bytes: int = 0
     chains_bytes: int = 0
     operators_bytes: int = 0

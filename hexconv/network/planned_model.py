@@ -187,12 +187,12 @@ def _choices(planned: PlannedModel) -> Iterator[tuple[str, PlanChoices]]:
             question, front = answer.question, ()
             if question.objective == "traffic" and winner.case.settled.storage == "vtcm":
                 front = best_plan(winner.case.chain, question).front
-            yield winner.case.name, PlanChoices(tuple(dict.fromkeys((winner.figures, *front))))
+            yield winner.case.name, PlanChoices(winner.case.chain, tuple(dict.fromkeys((winner.figures, *front))))
 
 
 def _by(planned: PlannedModel, program: Program, found: HandOver) -> PlannedModel:
     """Return a model whose tensors stay in VTCM, with the plans beside them."""
-    answers = tuple(_replanned(answer, found.plans or {}) for answer in planned.network.planned)
+    answers = tuple(_replanned(answer, found.plans) for answer in planned.network.planned)
     cases = {winner.case.name: winner.case for answer in answers for winner in answer.winners}
     members = tuple(
         replace(member, pieces=tuple((cases.get(case.name, case), weights) for case, weights in member.pieces))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tvm import tirx
 
 from hexconv.analyze import misfit, vtcm_fit
 from hexconv.analyze.block_grid import crosses_lines, engine_packets
@@ -38,6 +39,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_
 from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.random_chains import OF_ENGINE, Seeded
+from hexconv.tir.trees import all_of
 from tests.hmx.definition import stored
 
 HOW = Requantize(multiplier=1518500250, shift=-8, zero_point=120)
@@ -106,6 +108,15 @@ def test_int8_goes_through_the_engine_by_its_first_bit(hows: tuple[Requantize, R
     """Flipped on the way in, by a copy of HVX, and between convs; the output has its sign again, as has its fringe."""
     convs = tuple(signed(replace(CONV, requantize=how)) for how in hows)
     check(Case("signed", replace(SIGNED, conv=convs), plan))
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_the_first_bit_of_int8_is_flipped_in_vectors(plan: Plan) -> None:
+    """A loop over single bytes takes four packets a byte."""
+    convs = tuple(signed(replace(CONV, requantize=HOW)) for _ in range(2))
+    lowered = lower_case(Case("signed", replace(SIGNED, input=(1, 24, 24, 64), conv=convs), plan))
+    flips = list(all_of(lowered.module, tirx.BitwiseXor))
+    assert not [each for each in flips if each.ty.dtype == "int8"]
 
 
 @pytest.mark.simulator

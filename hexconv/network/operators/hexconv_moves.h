@@ -374,11 +374,7 @@ ALWAYS void put_pieces(const struct viewed *work, struct stretch run, const stru
         uint8_t *on = to + (ptrdiff_t)turn * result_step;
         const size_t bytes = (times - 1) * (size_t)apart + VECTOR;
         const size_t whole = whole_pieces(on, result_step, whole_pieces(at, step, run.end - turn, VECTOR, work->source.end), bytes, stop);
-        if (times == 1 && size * 2 == (size_t)step && size == (size_t)result_step && (size & (size - 1)) == 0) {
-            const size_t each = VECTOR / size, vectors = whole_pieces(at, 2 * VECTOR, whole / each, 2 * VECTOR, work->source.end);
-            for (size_t i = 0; i < vectors; i++, at += 2 * VECTOR, on += VECTOR) put(on, Q6_V_lo_W(Q6_W_vdeal_VVR(load(at + VECTOR), load(at), -(int)size)));
-            for (size_t i = vectors * each; i < whole; i++, at += step, on += result_step) put(on, load(at));
-        } else if (times == 1) for (size_t i = 0; i < whole; i++, at += step, on += result_step) put(on, load(at));
+        if (times == 1) for (size_t i = 0; i < whole; i++, at += step, on += result_step) put(on, load(at));
         else if (times == 2) for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
             const V piece = load(at);
             put(on, piece), put(on + apart, piece);
