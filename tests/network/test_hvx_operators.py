@@ -124,7 +124,12 @@ def products(draw: Draw) -> Drawn:
     extents = (
         (draw.below(5), 1, 1, inputs)
         if is_matrix
-        else (draw.below(2), draw.below(7), draw.below(9 if draw.chance(0.7) else 70), inputs)
+        else (
+            draw.below(2),
+            draw.below(7 if draw.chance(0.7) else 40),
+            draw.below(9 if draw.chance(0.7) else 70),
+            inputs,
+        )
     )
     one = draw.operand("one", extents)
     made = draw.operand("result", (extents[0], extents[1] * window[0], extents[2] * window[1], outputs))

@@ -160,11 +160,14 @@ static void multiply_part(const void *given, size_t first, size_t end) {
     }
 }
 
-/* Of many pixels: a lane is a pixel, and eight outputs are computed side by side. A unit is 32 pixels of a row, or the last ones. */
-enum { LANES = VECTOR / 4, MOST_COLUMNS = 128, LEAST_LANES = 24, LEAST_OF_FEW = 8, FEW_OUTPUTS = 8, EIGHT = 8 };
+/* Of many pixels: a lane is a pixel, and eight outputs are computed side by side. A unit is 32 pixels of the tensor, of one row or of
+ * several, or the last ones. */
+enum { LANES = VECTOR / 4, MOST_COLUMNS = 128, LEAST_LANES = 24, LEAST_OF_FEW = 8, FEW_OUTPUTS = 8, EIGHT = 8, MANY_UNITS = 3 };
+
+typedef uint64_t __attribute__((may_alias)) Two; /* words of weights */
 
 struct lanes {
-    V columns[MOST_COLUMNS], made[LANES], codes[LANES], stack[LANES], more;
+    V columns[MOST_COLUMNS], made[LANES], codes[LANES + 2], stack[LANES], more; /* two are read behind the last code */
     uint8_t edge[LANES * MOST_COLUMNS * 4 + VECTOR] __attribute__((aligned(128)));
 };
 
@@ -212,10 +215,12 @@ static void turn_pixels(const struct multiplied *work, const struct finish *by, 
 /* Sums of eight outputs of 32 pixels. */
 ALWAYS void sum_eight(const struct finish *by, const struct lanes *lanes, size_t first, V sums[EIGHT]) {
     const int32_t *const bias = (const int32_t *)by->bias + first;
-    const uint32_t *const weights = (const uint32_t *)(by->weights + first / HEXCONV_BLOCK * by->words) + first % HEXCONV_BLOCK;
+    const Two *weights = (const Two *)(by->weights + first / HEXCONV_BLOCK * by->words) + first % HEXCONV_BLOCK / 2;
     EACH_OF(o, EIGHT) sums[o] = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(bias[o]), lanes->more);
-    for (size_t w = 0; w < by->words; w++)
-        EACH_OF(o, EIGHT) sums[o] = Q6_Vuw_vrmpyacc_VuwVubRub(sums[o], lanes->columns[w], (int)weights[w * HEXCONV_BLOCK + o]);
+    for (size_t w = 0; w < by->words; w++, weights += HEXCONV_BLOCK / 2) {
+        const V column = lanes->columns[w];
+        EACH_OF(o, EIGHT) sums[o] = Q6_Vuw_vrmpyacc_VuwVubRub(sums[o], column, (int)(weights[o / 2] >> o % 2 * 32));
+    }
 }
 
 /* A sum of lanes with 20 bits behind the point. */
@@ -270,26 +275,39 @@ static void put_pixels(const uint8_t *from, size_t step, uint8_t *to, size_t run
 }
 
 /* Two rows of the result, whose runs lie side by side in turns. */
-static void put_in_turns(const V *codes, uint8_t *to, size_t pitch, size_t run, size_t size, const uint8_t *const stops[2]) {
-    for (size_t i = 0; i < size; i += VECTOR, codes += 2) {
-        const W rows = Q6_W_vdeal_VVR(codes[1], codes[0], -(int)run);
+static void put_in_turns(const uint8_t *codes, uint8_t *to, size_t pitch, size_t run, size_t size, const uint8_t *const stops[2]) {
+    for (size_t i = 0; i < size; i += VECTOR, codes += 2 * VECTOR) {
+        const W rows = Q6_W_vdeal_VVR(load(codes + VECTOR), load(codes), -(int)run);
         put_on(to + i, Q6_V_lo_W(rows), least_of(size - i, VECTOR), stops[0]);
         put_on(to + pitch + i, Q6_V_hi_W(rows), least_of(size - i, VECTOR), stops[1]);
+    }
+}
+
+/* Write some outputs from `begin` on of all pixels of a unit, row by row. */
+static void put_lanes(const struct multiplied *work, const uint8_t *codes, size_t step, size_t first, size_t now, size_t begin, size_t count, int is_last) {
+    const size_t run = work->outputs / work->runs, pitch = run * work->wide;
+    for (size_t p = 0; p < now;) {
+        const size_t x = (first + p) % work->wide, here = least_of(now - p, work->wide - x), end = is_last ? (x + here) * run : pitch;
+        uint8_t *const rows = span_of(work->result).begin + (first + p) / work->wide * work->runs * pitch;
+        const uint8_t *const from = codes + p * step, *const stops[2] = {rows + end, rows + pitch + end};
+        if (work->runs == 2 && step == work->outputs && work->outputs <= VECTOR) put_in_turns(from, rows + x * run, pitch, run, here * run, stops);
+        else for (size_t i = begin / run; i < work->runs && i * run < begin + count; i++) {
+            const size_t at = begin > i * run ? begin : i * run, size = least_of(begin + count, (i + 1) * run) - at;
+            put_pixels(from + at - begin, step, rows + i * pitch + x * run + at - i * run, run, size, here, rows + i * pitch + end);
+        }
+        p += here;
     }
 }
 
 static void multiply_lanes_part(const void *given, size_t first, size_t end) {
     const struct multiplied *const work = given;
     const struct finish by = finish_of(work->form);
-    const size_t inputs = (size_t)work->source->c, run = work->outputs / work->runs, pitch = run * work->wide, groups = (work->wide + LANES - 1) / LANES;
-    const struct span results = span_of(work->result);
     struct lanes lanes;
     for (size_t unit = first; unit < end; unit++) {
-        const size_t row = unit / groups, x = unit % groups * LANES, now = least_of(LANES, work->wide - x);
-        uint8_t *const rows = results.begin + row * work->runs * pitch;
-        turn_pixels(work, &by, (const uint8_t *)work->source->data + (row * work->wide + x) * inputs, now, &lanes);
+        const size_t pixel = unit * LANES, now = least_of(LANES, work->pixels - pixel);
+        turn_pixels(work, &by, (const uint8_t *)work->source->data + pixel * (size_t)work->source->c, now, &lanes);
         for (size_t begin = 0; begin < work->outputs; begin += VECTOR) {
-            const size_t count = least_of(work->outputs - begin, VECTOR), words = (count + 3) / 4, power = power_above(words), step = 4 * power;
+            const size_t count = least_of(work->outputs - begin, VECTOR), words = (count + 3) / 4, power = power_above(words);
             if (work->form->is_within) for (size_t o = 0; o < words; o += 2) multiply_eight(1, work, &by, &lanes, now, begin + 4 * o, lanes.made + o);
             else for (size_t o = 0; o < words; o += 2) multiply_eight(0, work, &by, &lanes, now, begin + 4 * o, lanes.made + o);
             uint8_t *const made = (uint8_t *)lanes.made, *const codes = (uint8_t *)lanes.codes;
@@ -301,25 +319,16 @@ static void multiply_lanes_part(const void *given, size_t first, size_t end) {
             case 16: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, 16); break;
             default: exchange_all(4, 1, made, VECTOR, 1, codes, VECTOR, 1, lanes.stack, LANES);
             }
-            const uint8_t *stops[2];
-            for (size_t i = 0; i < 2; i++) stops[i] = rows + i * pitch + (unit + 1 < end ? pitch : (x + now) * run);
-            if (work->runs == 2 && step == work->outputs && work->outputs <= VECTOR) {
-                put_in_turns(lanes.codes, rows + x * run, pitch, run, now * run, stops);
-                continue;
-            }
-            for (size_t i = begin / run; i < work->runs && i * run < begin + count; i++) {
-                const size_t from = begin > i * run ? begin : i * run, size = least_of(begin + count, (i + 1) * run) - from;
-                uint8_t *const to = rows + i * pitch;
-                put_pixels(codes + from - begin, step, to + x * run + from - i * run, run, size, now, to + (unit + 1 < end ? pitch : (x + now) * run));
-            }
+            put_lanes(work, codes, 4 * power, pixel, now, begin, count, unit + 1 == end);
         }
     }
 }
 
 static int multiply_all(void *user, Tensor source, const struct hexconv_filters *filters, size_t pixels, size_t wide, size_t outputs, size_t runs, Tensor result) {
     const struct multiplied work = {source, result, filters, result->integers, pixels, wide, outputs, runs};
-    if (wide >= (outputs <= FEW_OUTPUTS ? LEAST_OF_FEW : LEAST_LANES) && work.form->words <= MOST_COLUMNS)
-        return in_parts(user, multiply_lanes_part, &work, pixels / wide * ((wide + LANES - 1) / LANES), 1);
+    const size_t least = outputs <= FEW_OUTPUTS ? LEAST_OF_FEW : LEAST_LANES; /* fewer only where there is a unit for each thread */
+    if ((wide >= least || pixels > MANY_UNITS * LANES) && work.form->words <= MOST_COLUMNS)
+        return in_parts(user, multiply_lanes_part, &work, (pixels + LANES - 1) / LANES, 1);
     return in_parts(user, multiply_part, &work, pixels / wide * ((wide + PIXELS - 1) / PIXELS), 1);
 }
 

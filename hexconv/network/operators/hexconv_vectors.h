@@ -101,9 +101,8 @@ ALWAYS V product_above(V one, V other) { /* the upper 32 of 63 bits */
     return Q6_Vw_vmpyoacc_VwVwVh_s1_sat_shift(Q6_Vw_vmpye_VwVuh(one, other), one, other);
 }
 
-ALWAYS int is_any_below(V values, int limit) {
-    for (int by = VECTOR / 2; by >= 4; by /= 2) values = Q6_Vw_vmin_VwVw(values, Q6_V_vror_VR(values, by));
-    return Q6_R_vextract_VR(values, 0) < limit;
+ALWAYS int is_any_below(V values, int limit) { /* the last byte counts all that are true, and 128 of them at most */
+    return Q6_R_vextract_VR(Q6_Vb_prefixsum_Q(Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(limit), values)), VECTOR - 4) != 0;
 }
 
 /* Bytes of four vectors of words with 15 bits behind the point. */
