@@ -40,8 +40,10 @@ int TVMFFIHandleInitOnce(void **address, int (*make)(void **result)) {
     return *address != NULL ? 0 : make(address);
 }
 
-/* zig's libc has rint but not its twin, which differs in an exception flag that nobody here reads. */
+/* zig's libc has rint but not its twin, which differs in an exception flag that nobody here reads. In a section of
+ * their own they are dropped with those kernels that call neither, which need no libc then. */
+#define DROPPED __attribute__((section(".text.rounding")))
 float rintf(float x);
 double rint(double x);
-float nearbyintf(float x) { return rintf(x); }
-double nearbyint(double x) { return rint(x); }
+DROPPED float nearbyintf(float x) { return rintf(x); }
+DROPPED double nearbyint(double x) { return rint(x); }
