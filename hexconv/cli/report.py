@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from hexconv.cli.options import Seconds, check_file, check_folder, model_of
+from hexconv.cli.options import Count, Seconds, check_file, check_folder, model_of
 from hexconv.cli.progress import counted, starting, waiting
 from hexconv.errors import InputError
-from hexconv.spec.choices import Target
+from hexconv.spec.choices import Kernel, Objective, Target
 
 if TYPE_CHECKING:
     from hexconv.cli.cases import Batch
+    from hexconv.cli.wanted_model import ModelOptions
     from hexconv.model import Manifest
     from hexconv.network.call_costs import CallCost
     from hexconv.report.page import Page
@@ -38,6 +39,10 @@ class Options:
     Attributes:
         target: choose kernels for Hexagon, or for this machine (llvm).
         vtcm: plan a network with this much VTCM, such as 4MiB; the default is all that its architecture has.
+        objective: plan a network for the least of this; the default is that of `hexconv best`.
+        threads: plan a network for so many threads; the default is one.
+        kernel: give every piece of a network this kernel, such as hmx, where it serves; the others get the fastest.
+        shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         run: run each case on the simulator.
         seconds: stop a run on the simulator after this time.
         tables: take simulator.csv, hvx.csv and bench.csv from this folder, if they are there.
@@ -49,6 +54,10 @@ class Options:
 
     target: Target = "hexagon"
     vtcm: str | None = None
+    objective: Objective | None = None
+    threads: Count | None = None
+    kernel: Kernel | None = None
+    shape: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
     run: Annotated[bool, Parameter(negative=())] = False
     seconds: Seconds = 60.0
     tables: Path = Path("reports")
@@ -57,6 +66,15 @@ class Options:
     plots: Path | None = None
     plot_format: Annotated[Literal["svg", "png"], Parameter(name="--format")] = "svg"
 
+    @property
+    def of_model(self) -> ModelOptions:
+        """The options that `hexconv build` and `verify` have too."""
+        from hexconv.build.library import DEFAULT_ISA
+        from hexconv.cli.wanted_model import Code, ModelOptions
+
+        code = Code(self.target, DEFAULT_ISA)
+        return ModelOptions(code, self.vtcm, self.objective, self.threads, self.shape, kernel=self.kernel)
+
 
 DEFAULTS = Options()
 
@@ -64,8 +82,8 @@ DEFAULTS = Options()
 def report(*cases: Path, options: Options = DEFAULTS, json: bool = False) -> int:
     """Write one HTML page about cases or about a network: memory, traffic, other plans, the loops and what limits them.
 
-    A folder that `hexconv import` wrote is a network. The page plans it, and shows the graph of its chains, what the
-    plans save and where the most bytes are left; then every chain by its best plan.
+    A model, or a folder that `hexconv import` wrote, is a network. The page plans it, and shows the graph of its
+    chains, what the plans save and where the most bytes are left; then every chain by its best plan.
 
     With --run it runs each case on the simulator, and also shows what the thread and the copy engine do over issue
     slots, how near the kernel comes to its limit, and the packets of the inner loops with their stalls.
@@ -74,8 +92,8 @@ def report(*cases: Path, options: Options = DEFAULTS, json: bool = False) -> int
     a line says so, the page leaves it out, and the exit code is 2.
 
     Args:
-        cases: name case files (TOML), folders of them, or patterns; or one folder that is a network. The default is
-            `schedules` and `schedules/hvx` of the current folder.
+        cases: name case files (TOML), folders of them, or patterns; or one model (MODEL.onnx), or one folder that is a
+            network. The default is `schedules` and `schedules/hvx` of the current folder.
         options: what the page is to show, and where it goes.
         json: print the names of the written files as JSON.
     """
@@ -94,11 +112,7 @@ def report(*cases: Path, options: Options = DEFAULTS, json: bool = False) -> int
     if model := model_of(cases):
         return _model_page(model, options, json)
     known, named = network_of(cases) or (None, cases or _all_cases())
-    if known is None and options.vtcm is not None:
-        what = "--vtcm is for the folder of a network, and case files were given"
-        raise InputError.because(
-            what, "name one folder that hexconv import wrote, or leave it out: cases state their plans"
-        )
+    _check_planned(options, is_network=known is not None)
     batch = Batch.of(named, options.target)
     batch.say_fallbacks()
     if not batch.sources:
@@ -109,18 +123,36 @@ def report(*cases: Path, options: Options = DEFAULTS, json: bool = False) -> int
     return _drawn(runs, batch, options, json, shown)
 
 
+def _check_planned(options: Options, *, is_network: bool) -> None:
+    """Refuse what no plan is made for: cases state theirs, and chains of a folder their shapes.
+
+    Raises:
+        InputError: an option that plans a network was given with case files, or `--shape` without a model.
+    """
+    if options.shape:
+        raise InputError.because("--shape is for a model (MODEL.onnx)", "leave it out: cases state their shape")
+    asked = {"--vtcm": options.vtcm, "--objective": options.objective, "--threads": options.threads}
+    asked["--kernel"] = options.kernel
+    for option, value in asked.items():
+        if value is not None and not is_network:
+            raise InputError.because(
+                f"{option} is for a network, and case files were given",
+                "name a model, or one folder that hexconv import wrote, or leave it out: cases state their plans",
+            )
+
+
 def _model_page(model: Path, options: Options, json: bool) -> int:
     """Write the page of a model, planned as `hexconv build` plans it."""
-    from hexconv.cli.cases import Batch, limit_bytes
+    from hexconv.cli.cases import Batch
     from hexconv.model import import_model
     from hexconv.network.call_costs import call_cost
-    from hexconv.network.planned_model import plan, question_of
+    from hexconv.network.planned_model import plan
     from hexconv.report.page.network_view import cases_of
     from hexconv.run.given import Given, named_weights
 
-    batch = Batch([])
+    batch, wanted = Batch([]), options.of_model.wanted("report")
     with waiting("planning"):
-        planned = plan(import_model(model), question_of(limit_bytes(options.vtcm), target=options.target))
+        planned = plan(import_model(model, wanted.shapes), wanted.question)
     weights = {case.name: tensors for member in planned.members for case, tensors in member.pieces}
     for member in planned.members:
         if member.refused:
@@ -181,14 +213,14 @@ def _all_cases() -> list[Path]:
 
 
 def _planned(batch: Batch, options: Options, known: Manifest) -> PlannedNetwork:
-    """Plan every chain of a network for the fewest bytes moved."""
+    """Plan every chain of a network."""
     from hexconv.cli.cases import limit_bytes
-    from hexconv.network.planned_model import question_of
     from hexconv.search import plan_all
 
     limit = limit_bytes(options.vtcm, batch.cases[0].plan)
+    question = replace(options.of_model.wanted("report").question, vtcm_bytes=limit)
     with waiting("planning"):
-        network = plan_all(batch.cases, question_of(limit, target=options.target), known)
+        network = plan_all(batch.cases, question, known, options.kernel)
     for refused in network.refused:
         batch.tell(f"{refused.name}: {refused.reason}")
     return network

@@ -25,8 +25,10 @@ from hexconv.spec import Case
 from hexconv.spec.places import BUFFER_ROLES
 from tests.browser.conftest import CHAIN, MANIFEST
 from tests.draws import LOWERED, RUN
+from tests.network.models import saved
 from tests.report.document import Document, Element
 from tests.strategies import cases
+from tests.verify.networks import residual
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 SIZE = r"([\d.,]+ (?:bytes|KiB|MiB|GiB))"
@@ -243,6 +245,36 @@ def test_a_network_says_what_best_prints(network: Path, capsys: pytest.CaptureFi
     assert all(
         _facts(article)["VTCM"].endswith("to spare of the 1 MiB that it may take") for article in root.all("article")
     )
+
+
+@pytest.mark.parametrize(
+    "asked", ["--objective traffic --threads 4", "--objective latency", "--kernel hmx --threads 1"]
+)
+def test_a_model_is_planned_as_best_plans_it(asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net, output = residual("qdq", per_channel=True)
+    model, page = str(saved(net, [output], tmp_path / "net.onnx")), tmp_path / "i.html"
+    options = ["--vtcm", "96KiB", *asked.split()]
+    assert exit_code(["report", model, *options, "-o", str(page)]) == 0
+    capsys.readouterr()
+    assert exit_code(["best", model, *options, "--no-run", "--json"]) == 0
+    row, root = json.loads(capsys.readouterr().out), Document(page.read_text()).root
+    head, objective = _said(root.all("ul")[1]), re.search(r"--objective (\w+)", asked)
+    assert f"A call moves {in_bytes(row['total']['after_bytes'])} instead of" in head
+    assert f"a call takes about {row['total']['after_packets']:,} packets" in head
+    threads = 4 if "--threads 4" in asked else 1
+    told = f"planned for the least {objective[1] if objective else 'time'} on {threads} thread{'s' * (threads > 1)}."
+    assert told in head
+    kernels = {kernel["used"] for chain in row["chains"] for kernel in chain["kernels"]}
+    assert ("hmx" in kernels) == ("hmx" in asked)
+
+
+@pytest.mark.parametrize("asked", ["--vtcm 1MiB", "--objective time", "--threads 2", "--kernel hmx", "--shape image=1"])
+def test_cases_are_shown_as_they_are_planned(asked: str, network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = network / "i.html"
+    assert exit_code(["report", str(network / "first.toml"), *asked.split(), "-o", str(page)]) == 2
+    option, said = asked.split()[0], capsys.readouterr().err
+    assert re.fullmatch(rf"hexconv: {option} is for a .*; .*leave it out: cases state their \w+\n", said)
+    assert not page.exists()
 
 
 @pytest.mark.deep

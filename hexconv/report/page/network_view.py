@@ -94,7 +94,7 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
             what = counted(total.operators, "operator")
             yield f"The chains move {of_chains} of that; {what} outside of chains move {others}."
     pieces, chains = counted(total.pieces, "piece"), counted(total.chains, "chain")
-    yield f"{counted(total.convs, 'conv')} in {chains} run as {pieces}."
+    yield f"{counted(total.convs, 'conv')} in {chains} run as {pieces}{_asked(network)}."
     if total.pieces:
         yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(vtcm_bytes(network))} of VTCM."
     names = {case.name for case in cases_of(network)}
@@ -107,6 +107,14 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
     if network.refused or network.not_taken:
         unplanned, alone = counted(len(network.refused), "chain"), counted(len(network.not_taken), "conv")
         yield f"Without a plan: {unplanned}. In no chain: {alone}."
+
+
+def _asked(network: PlannedNetwork) -> str:
+    """Return the question of a network's plans, for the end of a sentence."""
+    if not network.planned:
+        return ""
+    question = network.planned[0].question
+    return f", planned for the least {question.objective} on {counted(question.plan.threads, 'thread')}"
 
 
 def _of_call(cost: CallCost) -> Iterator[str]:
