@@ -9,7 +9,7 @@ from hypothesis import given
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
 from hexconv.report.page.case_view import Measured, case_view
-from hexconv.spec import Case, Plan, kernel_of
+from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
 from tests.draws import LOWERED, RUN
 from tests.strategies import cases
 
@@ -70,4 +70,15 @@ def test_hvx_costs_what_it_says_under_every_plan_looked_at() -> None:
     assert all(replace(cost.plan, h_split=2, k_split=1) == case.plan for cost in split_costs(case))
     assert {cost.plan for cost in front} < {cost.plan for cost in costs}
     names = [plot.name for plot in case_view(case, Measured(None, {}, None, ())).plots]
-    assert names == [f"other-{what}" for what in ("vtcm", "lifetimes", "footprint", "traffic", "recompute", "front")]
+    assert names == [f"other-{what}" for what in ("vtcm", "footprint", "traffic", "recompute", "front")]
+
+
+def test_a_plot_that_says_nothing_is_not_drawn() -> None:
+    """Of a plan that moves and computes what is needed, whatever its splits, one figure stands in the facts."""
+    conv = Conv2d(out_channels=64)
+    for plan, what in (
+        (Plan(), ("vtcm", "lifetimes", "footprint", "traffic", "recompute", "front")),
+        (Plan(order="h_outer", halo="roll", filters="resident"), ("vtcm", "lifetimes", "footprint", "front")),
+    ):
+        case = Case("one", Chain(input=(1, 32, 32, 32), conv=(conv, conv)), plan)
+        assert [plot.name for plot in case_view(case, Measured(None, {}, None, ())).plots] == [f"one-{w}" for w in what]

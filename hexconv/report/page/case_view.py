@@ -369,14 +369,24 @@ def case_view(case: Case, measured: Measured) -> CaseView:
 
 
 def _plots(case: Case, measured: Measured) -> Iterator[Plot]:
-    """Make all plots of a case, in the order of the page."""
+    """Make the plots of a case that say something, in the order of the page."""
     if measured.profile:
         yield timeline_plot(measured.profile)
         yield roofline_plot(reached(case, measured.profile), measured.others)
     yield vtcm_plot(case)
-    yield lifetimes_plot(case)
-    yield from split_plots(case, measured.splits)
+    lives = lifetimes_plot(case)
+    if _differs(lives, slice(1, 3)):
+        yield lives
+    yield from (plot for plot in split_plots(case, measured.splits) if _differs(plot, slice(2, None)))
     yield front_plot(case)
+
+
+def _differs(plot: Plot, columns: slice) -> bool:
+    """Whether the rows of a plot differ in these columns.
+
+    Caches that all live for the whole run, and splits that all cost the same, need no drawing.
+    """
+    return len({row[columns] for row in plot.numbers.rows}) > 1
 
 
 def _row(case: Case, cost: PlanCost, measured: Measured) -> tuple[str, ...]:
