@@ -126,7 +126,7 @@ def call_lines(cost: CallCost) -> Iterator[str]:
     yield f"critical path on {threads}: about {cost.critical_packets} packets; VTCM {cost.vtcm_bytes} bytes"
     yield f"tensors between steps take {cost.arena_bytes} bytes; the fullest step needs {cost.least_arena_bytes}"
     if cost.residents:
-        yield f"{counted(len(cost.residents), 'tensor')} more {'stays' if len(cost.residents) == 1 else 'stay'} in VTCM"
+        yield f"{counted(len(cost.residents), 'more tensor')} {'stays' if len(cost.residents) == 1 else 'stay'} in VTCM"
     if cost.left:
         shown = ", ".join(map(one_line, cost.left[:SHOWN]))
         more = f" and {len(cost.left) - SHOWN} more" if len(cost.left) > SHOWN else ""

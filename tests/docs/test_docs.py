@@ -178,6 +178,17 @@ def test_the_readme_is_short_and_runs_something_at_once() -> None:
     assert "hexconv best" in "\n".join(text.splitlines()[:14])
 
 
+def test_the_picture_of_the_readme_says_what_best_prints() -> None:
+    """What README prints is run above; the picture is made by `make docs`."""
+    readme, picture = (ROOT / "README.md").read_text(), (DOCS / "pictures" / "network.svg").read_text()
+    said = r"move\w* (\d+)(?: bytes)? instead of (\d+)"
+    ((moved, apart),), (of_chains,) = (re.findall(f"{whose} {said}", readme) for whose in ("a call", "its chains"))
+    texts = re.findall(r">([^<>]+)</text>", picture)
+    assert texts[0] == f"A call moves {int(moved):,} bytes,"
+    assert texts[1].endswith(f" less than {int(apart):,}, each conv by itself")
+    assert {f"{int(size):,}" for size in of_chains} <= set(texts)
+
+
 def test_every_message_of_the_page_of_messages_is_one() -> None:
     package = Path(hexconv.__file__).parent
     kinds = (".py", ".j2", ".h")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hexconv.model import import_model
 from hexconv.network.call_costs import kind_of
+from hexconv.network.hand_over import handed_bytes
 from hexconv.network.planned_model import PlannedModel, plan, question_of
 from hexconv.network.program_steps import Call, Operation
 from hexconv.report.plots.plot import BAR as PLANNED
@@ -34,7 +35,7 @@ class Row:
         title: what the step is, in a line.
         convs: its convs in a line each; empty for an operator.
         apart_bytes: the bytes that it moves with every conv by itself.
-        planned_bytes: the bytes that it moves as planned.
+        planned_bytes: the bytes that it moves as planned: without those of tensors that stay in VTCM.
     """
 
     title: str
@@ -51,25 +52,27 @@ class Row:
 def rows(planned: PlannedModel) -> Iterator[Row]:
     """Yield a row for each step: operators of one kind in a row are one."""
     program = planned.open_program
+    names = {each.tensor for each in program.residents}
     chains = {answer.name: answer for answer in planned.network.planned if answer.cuts.best}
     last: Row | None = None
     for step in program.steps:
         if isinstance(step, Operation):
-            moved, title = sum(program.moved_bytes(step)), kind_of(step).split()[-1].replace("turn", "change layout")
+            apart, title = sum(program.moved_bytes(step)), kind_of(step).split()[-1].replace("turn", "change layout")
+            moved = apart - sum(handed_bytes(step, names))
             if last and last.title == title:
-                last = Row(title, (), last.apart_bytes + moved, last.planned_bytes + moved)
+                last = Row(title, (), last.apart_bytes + apart, last.planned_bytes + moved)
                 continue
             if last:
                 yield last
-            last = Row(title, (), moved, moved)
+            last = Row(title, (), apart, moved)
         elif isinstance(step, Call) and (answer := chains.pop(step.case.name, None)):
             if last:
                 yield last
-            apart, best = answer.separate, answer.cuts.best
-            assert apart
+            separate, best = answer.separate, answer.cuts.best
+            assert separate
             assert best
             size, last = best.footprint_bytes // 1024, None
-            yield Row(f"fused, {size} KiB of VTCM", tuple(_convs(step)), apart.traffic_bytes, best.traffic_bytes)
+            yield Row(f"fused, {size} KiB of VTCM", tuple(_convs(step)), separate.traffic_bytes, best.traffic_bytes)
     if last:
         yield last
 
@@ -84,8 +87,9 @@ def _convs(call: Call) -> Iterator[str]:
 
 def picture(planned: PlannedModel) -> str:
     """Return the drawing as SVG, legible in light and in dark."""
-    every = list(rows(planned))
+    every, total = list(rows(planned)), planned.account.total
     apart, moved = sum(row.apart_bytes for row in every), sum(row.planned_bytes for row in every)
+    assert (apart, moved) == (total.before_bytes, total.after_bytes), "the steps add up to what best says of the call"
     scale = (NUMBERS - BARS - 10) / max(row.apart_bytes for row in every)
     words = f"A call moves {moved:,} bytes,", f"{1 - moved / apart:.1%} less than {apart:,}, each conv by itself"
     shapes, top = [], HEAD
@@ -116,7 +120,7 @@ def _row(row: Row, top: int, scale: float) -> Iterator[str]:
         at = top + LINE - 4 + number * CONV
         yield _box(LEFT + 6, at, BOX - 12, CONV - 4, PAPER, 4)
         yield _text(LEFT + 12, at + 16, conv)
-    bars = [(APART, row.apart_bytes)] if row.convs else []
+    bars = [(APART, row.apart_bytes)] if row.apart_bytes != row.planned_bytes else []
     bars.append((PLANNED, row.planned_bytes))
     first = top + row.height // 2 - len(bars) * BAR
     for number, (colour, size) in enumerate(bars):
