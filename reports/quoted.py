@@ -50,6 +50,7 @@ WHOLE = {
     "EDSR, four blocks": "edsr",
     "U-Net, four levels": "unet",
 }
+WHOLE_OF_INT16 = ("ResNet-18", "ResNet-50", "VGG-16's convs", "U-Net, four levels", "MobileNetV2", "EfficientNet-B0")
 ON_THE_SIMULATOR = ("baseline-1x1", "float16-1x1", "split-1x1", "split-3x3", "uint8-3x3-vtcm")
 
 MACS_OF_TWO_VRMPY = 256
@@ -66,6 +67,7 @@ def quoted() -> dict[Path, list[str]]:
     wide = [_of_limit(words, int16[case], limit) for words, (case, limit) in INT16.items()]
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
     whole = [_whole(words, name) for words, name in WHOLE.items()]
+    whole += [_whole_of_int16(words) for words in WHOLE_OF_INT16]
     wild = [_wild(list(rows)) for _, rows in groupby(_read("wild.csv"), key=lambda row: row["network"])]
     programs = [_program(row) for row in _read("programs.csv") if row["target"] == "hexagon"]
     words, case = BESIDE_HALIDE_IN_THE_README
@@ -207,6 +209,13 @@ def _whole(words: str, network: str) -> str:
     of_channel, of_tensor = _best_bold([channel["packets"], tensor["packets"]], best=least)
     macs = _macs(channel, "packet")
     return _row(words, *convs, of_channel, macs, f"{float(macs) / MACS_OF_TWO_VRMPY:.0%}", of_tensor)
+
+
+def _whole_of_int16(words: str) -> str:
+    """A network with activations of int16 and one scale a tensor: its packets, and needed MACs per packet."""
+    named = {(row["network"], row["form"]): row for row in _read("networks.csv")}
+    row = named[WHOLE[words], "s16s8-tensor"]
+    return _row(f"{words}, int16 x int8", row["packets"], _macs(row, "packet"))
 
 
 def _of_engine(row: Row) -> str:

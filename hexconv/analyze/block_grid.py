@@ -48,7 +48,7 @@ Outside of VTCM, what the kernel does in a cache is traffic, too. It reads an el
 for each multiply-accumulate, and writes all of each block that it makes; where its sums are its results, it reads and
 writes one for each multiply-accumulate, too.
 
-Source: seed document 003, its nests and "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
+Source: the Hexagon document, its nests and "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
 """
 
 from collections.abc import Callable, Iterator

@@ -61,23 +61,23 @@ def once(what: Hashable, number: int, compute: Callable[[], Figure]) -> Figure:
 
 
 def number_of(planned: PlannedRows, index: int) -> int:
-    """Return the number that conv `index` has in common with all convs that are alike."""
-    return _number(_what_decides(planned, index))
+    """Return the number of the signature of conv `index`: all on which its figures depend."""
+    return _number(_signature(planned, index))
 
 
 @lru_cache(MOST_REMEMBERED)
-def _number(_decides: Hashable) -> int:
+def _number(_signature: Hashable) -> int:
     """Number a key: the same number for the same key, while it is remembered."""
     return next(_UNUSED)
 
 
 def forget() -> None:
-    """Forget all figures: whoever asks again has them computed anew."""
+    """Forget all memoised figures."""
     _FIGURES.clear()
     _number.cache_clear()
 
 
-def _what_decides(planned: PlannedRows, index: int) -> Hashable:
+def _signature(planned: PlannedRows, index: int) -> Hashable:
     """Return all on which it depends what conv `index` takes: convs of any chains that agree in it take the same."""
     layouts, strips = planned.layouts, planned.strips
     return (
@@ -191,12 +191,12 @@ class Tiles:
         return self._once("caches", tensor - 1, lambda: _by_role(self.planned, tensor))
 
     def _once(self, what: Hashable, index: int, compute: Callable[[], Figure]) -> Figure:
-        """Return a figure of conv `index`, which is computed once for all convs that are alike."""
-        return once(what, self._alike[index], compute)
+        """Return a figure of conv `index`, memoised by the conv's signature."""
+        return once(what, self._signatures[index], compute)
 
     @cached_property
-    def _alike(self) -> list[int]:
-        """For each conv the number that it has in common with all that are alike."""
+    def _signatures(self) -> list[int]:
+        """For each conv the number of its signature."""
         return [number_of(self.planned, index) for index in range(len(self.planned.chain.conv))]
 
 

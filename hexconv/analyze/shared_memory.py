@@ -10,7 +10,7 @@ The nest is walked once (`hexconv.analyze.liveness` says when a cache starts and
 - a cache that ends sets its allocation free.
 
 So the filter caches of a chain share one allocation, and the output cache takes the input cache's. The
-document's figures are those of the allocations (seed document 003, "Cache Usage": "the input cache is reused").
+document's figures are those of the allocations (the Hexagon document, "Cache Usage": "the input cache is reused").
 
 
 Every plan runs its own program, and all programs advance one operation at a time. Plans of equal loops share one, and

@@ -105,7 +105,7 @@ def pack_input(image: Image, stored: Stored, padding: float, strips: Strips | No
 
     Of strips, each is read where it begins in its image.
 
-    Padding and packing are one stage, so that the schedule can turn it into the input cache read (seed document 003,
+    Padding and packing are one stage, so that the schedule can turn it into the input cache read (the Hexagon document,
     "Packed input").
     """
     extents = stored.extents
@@ -147,7 +147,7 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
         name: the name of the stage, of its block and of its buffer.
 
     The condition that an output element is logical stands inside the sum and depends on no reduction axis. So nothing
-    is read for other elements, and no index leaves its buffer (the 3x3 listing of seed document 003 reads past its
+    is read for other elements, and no index leaves its buffer (the 3x3 listing of the Hexagon document reads past its
     caches here).
     """
     (sh, sw), (dh, dw) = conv.stride, conv.dilation

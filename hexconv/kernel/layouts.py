@@ -226,7 +226,7 @@ FEW_INPUTS_TAG = "OIHW32o"
 
 @lru_cache(REMEMBERED)
 def documented_layouts(chain: Chain) -> NestLayouts:
-    """The layouts of all tensors of a chain as the seed documents have them.
+    """The layouts of all tensors of a chain as the documents have them.
 
     >>> from hexconv.spec import Conv2d
     >>> layouts = documented_layouts(Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=40, kernel=(3, 1)),)))

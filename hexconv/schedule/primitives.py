@@ -110,7 +110,7 @@ def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order, rol
     or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer", or one row step
 
     A conv with one row step makes its source once for all of its channel tiles, whatever the order: so the 1x1 listings
-    of seed document 003 read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
+    of the Hexagon document read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
     """
     rows, channels = splits
     ko_outer, ko_inner = sch.split(loops["ko"], [None, min(channels, extent(sch, loops["ko"]))])
@@ -144,7 +144,7 @@ def in_step(loops: Loops) -> Loops:
 
 
 def order_reduction(sch: Schedule, loops: Loops, block: int) -> Loops:
-    """Order the inside of a conv block as seed document 003 does: one block of input channels at a time.
+    """Order the inside of a conv block as the Hexagon document does: one block of input channels at a time.
 
     before:  for hi, wi, ki, rc, rh, rw: conv                      a nest of rows has others than hi and wi
     after:   for rc_outer, hi, wi, rh, rw, ki, rc_inner: conv

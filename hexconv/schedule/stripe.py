@@ -23,7 +23,7 @@ The consumer's rows are not split so that they always divide: the document's cac
 steps that divide would be another schedule. Where a split leaves a rest, a guard (T.where) on the loop cuts the last
 step.
 
-Source: seed document 003, "Schedule" of each section.
+Source: the Hexagon document, "Schedule" of each section.
 
 The output cache of HVX kernels is kept in rows where the output is, or where a stripe is some of its rows; that of the
 plain kernel keeps the document's blocks. Whatever the output's layout, what is copied runs along what lies together.

@@ -39,44 +39,44 @@ class Plan:
     """The knobs of a schedule.
 
     Attributes:
-        k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
-        h_split: block rows (8 rows each) computed per outer step.
+        k_split: blocks of 32 output channels computed per outer step.
+        h_split: blocks of 8 rows computed per outer step.
         rows: rows computed per outer step, instead of `h_split`: 1, 2 or 4, or any number where the chain's output lies
             row by row (`Chain.output_layout`). The hvx kernel alone obeys it; rings then hold just the rows that are
             read.
-        w_split: block columns (8 columns each) of the output in a strip, over all rows; left out, rows are whole.
-            Strips follow each other (`hexconv.spec.strips`). The hvx kernel alone obeys it.
-        column_halo: what happens to columns that two strips read. `"recompute"`: each strip loads and computes its own.
-            `"keep"`, where stripes roll and stand outermost: strips go from right to left, and the columns of the input
-            and of every intermediate that the next strip reads too stay in a cache of their own, over all rows
-            (`hexconv.spec.strips`). No column is loaded or computed twice. All strips are equally wide, and the first
-            one also makes columns right of the image: narrow strips waste the least.
-        order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
-            what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
-            A conv with one row step has one stripe: what it reads is made once in either order.
-        halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
-            `"roll"`: they stay in ring buffers, and no slab is loaded or computed twice. With the channel tiles
-            outermost stripes roll anew for each tile of the conv whose steps they are: what it reads is made once for
-            each of its tiles, and each tile of its filter is staged once, for all stripes, and if it is the last conv,
-            for all strips and images. Earlier convs run once for each stripe, in all of their tiles.
-        filters: how often filters are staged. `"per_tile"`: again for every step of their conv, but once for each tile
-            where stripes roll inside of it. `"resident"`: once for the whole run.
-        buffering: whether copies overlap compute. `"single"`: what a step needs is copied in, computed on and copied
-            out, one after the other. `"double"`: while a step computes, the next stripe of the input and the next
-            filter tile are copied in, and the last output tile is copied out.
+        w_split: blocks of 8 columns of the output in a strip, over all rows; if left out, rows are whole. Strips follow
+            each other (`hexconv.spec.strips`). The hvx kernel alone obeys it.
+        column_halo: the halo of strips, columns that two strips read. `"recompute"`: each strip loads and computes its
+            own. `"keep"`, with rolling stripes outermost: a cache over all rows keeps the columns of the input and of
+            every intermediate that the next strip reads, and no column is loaded or computed twice. Strips go from
+            right to left (`hexconv.spec.strips`). All are equally wide, so the first one also makes columns right of
+            the image: narrow strips waste the least.
+        order: the outermost of a conv's two outer loops. `"k_outer"`, the channel tiles (the documents' order): a
+            conv's input is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe. A conv
+            with one row step has one stripe, and its input is made once in either order.
+        halo: the halo of stripes, slabs that two stripes read. `"recompute"`: each stripe loads and computes its own.
+            `"roll"`: ring buffers keep them, and no slab is loaded or computed twice. With the channel tiles outermost,
+            stripes roll anew in each tile of the last conv that takes several steps: its input is made once per tile,
+            and each tile of its filter is staged once for all stripes, in the chain's last conv also for all strips and
+            images. Earlier convs run once per stripe, in all of their tiles.
+        filters: how often filters are staged. `"per_tile"`: for every step of their conv, or once per tile where
+            stripes roll inside of it. `"resident"`: once per run.
+        buffering: whether copies overlap compute. `"single"`: a step copies in, computes and copies out, one after the
+            other. `"double"`: while a step computes, the next stripe of the input and the next filter tile are copied
+            in, and the last output tile is copied out.
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
-            (`hexconv.spec.kernel_choice`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
+            (`hexconv.spec.kernel_choice`); beside convs of hvx that is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
-            rows. `"hmx"` computes whole chains of bytes by packets of Hexagon's matrix engine, in the documented
-            schedule; a model performs them, and nothing of it ran on hardware. If this is left out, a conv gets the
-            fastest kernel that serves it where it runs and obeys all knobs that are stated; that is never hmx.
-        threads: how many bands of the output's rows are computed side by side, each with caches of its own, and no more
-            than `arch` has HVX contexts. Rows of intermediates at the seam of two bands are computed by both. The hvx
+            rows. `"hmx"` computes whole chains of uint8 or int8 by packets of Hexagon's matrix engine, in the
+            documented schedule; a model performs them, and nothing of it ran on hardware. If this is left out, a conv
+            gets the fastest kernel that serves it on the target and obeys all knobs that are stated; that is never hmx.
+        threads: bands of the output's rows that are computed side by side, each with caches of its own; at most as many
+            as `arch` has HVX contexts. Rows of intermediates at the seam of two bands are computed by both. The hvx
             kernel alone obeys it.
         storage: where the caches live. `"global"` is memory, `"vtcm"` is Hexagon's tightly coupled memory. Names of
             roles, such as `"filters+output"`, put these caches into VTCM and the others into memory; the roles are
-            `input`, `intermediates`, `filters` and `output`, in this order. What a kernel reads and writes in the
-            caches outside of VTCM then counts as traffic, too. Those of the hmx kernel all live in VTCM.
+            `input`, `intermediates`, `filters` and `output`, in this order. What a kernel reads and writes in caches
+            outside of VTCM counts as traffic. The caches of the hmx kernel all live in VTCM.
         activations: how HVX kernels multiply activations. `"words"`: they read a word of 4 channels at a time, by a
             scalar load. `"splats"`: they load vectors and spread each word over all lanes of another vector, so that no
             scalar load reads a cache; this is meant for caches in VTCM, where scalar loads are slow. A product of two
@@ -88,8 +88,8 @@ class Plan:
 
     Raises:
         InputError: both `h_split` and `rows`; kept columns of strips where there are none, or where they would be
-            replaced before they are read; a knob that has no effect on the kernel that is wished for; more threads than
-            HVX contexts; or caches in the VTCM of an architecture of which nobody says how much it has.
+            replaced before they are read; a knob that has no effect on the kernel that is asked for; more threads than
+            HVX contexts; or caches in the VTCM of an architecture whose VTCM is not known.
     """
 
     k_split: Size = 1

@@ -4,7 +4,7 @@ Let a be the activations and w the filter of a conv, za and zw their zero points
 the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too, and where a conv
 states its `sum_limit`, so is the sum of both. Then
 
-| step | its value, s being the one before | plain | hvx |
+| step | value | plain | hvx |
 |---|---|---|---|
 | sum | s1 = sum over a window of (a - za) * (w - zw) | yes | yes |
 | with bias | s2 = s1 + bias | yes | yes |

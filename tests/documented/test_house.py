@@ -58,6 +58,20 @@ PRIVATE_WORDS = (
     r"copies apart into",
     r"know its slots",
     r"are decided and not found",
+    r"all convs that are alike",
+    r"seed document",
+    r"document 003",
+    r"\b(kernel|one) that is wished for",
+    r"of which nobody says",
+    r"multiplied in vain",
+    r"(caches|buffers|tensors) take in turns",
+    r"is dealt to",
+    r"in (the )?place of the above",
+    r"asks of a GPU",
+    r"the words above the drawing",
+    r"as ONNX means it",
+    r"come of `",
+    r"never obeys what",
 )
 """What the field has other words for: sharing memory, warm-up stripes, wasted multiplies, a slice, bands of rows."""
 
