@@ -8,6 +8,8 @@ HMX_CASES := $(sort $(wildcard schedules/hmx/*.toml))
 # A case with NAME.tir.sha256 beside it has no whole listing there.
 DIGESTED_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/hvx/*.tir.sha256)))
 WORKERS ?= 2
+# Many processes read the same modules, those of tests with their asserts rewritten: each is compiled once.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16

@@ -9,6 +9,7 @@ Laws are drawn as a profile says, which `--hypothesis-profile` chooses:
 No example has a deadline: a machine that does other work beside the tests is slow, and not wrong.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -17,9 +18,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hexconv.apart.process import ONE_BLAS_THREAD
+from hexconv.apart.process import NEW_OBJECTS, ONE_BLAS_THREAD
 
 os.environ.setdefault(*ONE_BLAS_THREAD)
+gc.set_threshold(NEW_OBJECTS)  # as the program does
 
 ON_CI = os.environ.get("CI") == "true"
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
@@ -45,6 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=f"{programs[0]} is not on PATH: {install}"))
+
+
+def pytest_collection_finish() -> None:
+    """Look for no circles among what was imported and collected, which stays to the end."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -27,4 +27,4 @@ RUN, SAME_RUN = drawn(25), drawn(25, same=True)
 
 def JUDGED(law: Callable[..., None]) -> Callable[..., None]:
     """For a law of which an example is compiled and run a dozen times: `make test-deep` draws ten times as many."""
-    return pytest.mark.drawn(SAME_RUN(law))
+    return pytest.mark.drawn(drawn(50, same=True)(law))

@@ -14,7 +14,7 @@ needs_cmake = pytest.mark.skipif(shutil.which("cmake") is None, reason="CMake is
 
 def made(folder: Path) -> Path:
     """The example of `double`, configured and compiled by CMake."""
-    build, environment = folder / "made", {**os.environ, "CC": ZIG}
+    build, environment = folder / "made", {**os.environ, "CC": shutil.which("cc") or ZIG}
     told = {"capture_output": True, "text": True, "env": environment, "check": False}
     for command in (["cmake", "-S", str(folder), "-B", str(build)], ["cmake", "--build", str(build)]):
         done = subprocess.run(command, **told)

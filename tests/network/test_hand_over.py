@@ -26,6 +26,7 @@ from hexconv.network.texts import BuiltNetwork
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
 from hexconv.verify import Asked, verify_network
+from tests.deep import DEEP
 from tests.network.models import saved
 from tests.verify.networks import Network, residual
 
@@ -97,7 +98,7 @@ def drawn_network(seed: int, path: Path) -> Path:
     return saved(net, [net.classified(total, 16)], path)
 
 
-@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=pytest.mark.simulator)])
+@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=[DEEP, pytest.mark.simulator])])
 def test_what_stays_is_what_runs(target: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Predicted bytes of VTCM are the bytes in C; what doesn't stay is poison; a wrong address is seen."""
     pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")

@@ -24,6 +24,7 @@ from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from hexconv.spec.knobs import Halo, Order
 from hexconv.sweep.judging import judge
+from tests.deep import one_in
 from tests.draws import JUDGED
 from tests.schedule.judged import check_on_hvx
 
@@ -86,32 +87,37 @@ OF_BYTES = {
 }
 
 
+LIMITS: tuple[tuple[Literal["uint8", "int8"], int], ...] = tuple(product(("uint8", "int8"), (2**31 - 1, 2**29)))
+
+
 @pytest.mark.simulator
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-@pytest.mark.parametrize("form", OF_BYTES)
-def test_sums_of_bytes_beyond_int32_saturate_at_either_end(form: str, dtype: Literal["uint8", "int8"]) -> None:
+@pytest.mark.parametrize(
+    ("form", "dtype", "limit"), one_in(3, [(form, dtype, limit) for dtype, limit in LIMITS for form in OF_BYTES])
+)
+def test_sums_of_bytes_beyond_int32_saturate_at_either_end(
+    form: str, dtype: Literal["uint8", "int8"], limit: int
+) -> None:
     """Biases at both ends of int32, products that lead beyond them, and limits that outputs show."""
     channels, conv, how = OF_BYTES[form]
-    for limit in (2**31 - 1, 2**29):
-        requantize = Requantize(zero_point=3, saturates_at=limit, **how)  # pyright: ignore[reportArgumentType]
-        conv = replace(conv, bias=True, bias_limit=2**31 - 1, requantize=requantize)
-        shape = (1, 5, 64, channels)
-        chain = Chain(input=shape, dtype=dtype, filter_dtype="int8", zero_point=5, conv=(conv,))
-        case = Case("bytes", chain, Plan(kernel="hvx", storage="vtcm"))
-        assert kernel_of(chain, case.plan) == "hvx"
-        lowered = lower_case(case)
-        assert cache_usage(case, lowered).agrees
-        assert work_usage(case, count(lowered)).agrees
-        tensors = random_tensors(chain)
-        ends = np.resize(np.array([2**31 - 1, 1 - 2**31, 0, 2**31 - 2000, 2000 - 2**31], np.int32), conv.out_channels)
-        tensors = replace(tensors, biases=(ends,))
-        sums = convolution(conv, tensors.image, tensors.filters[0], 5) + ends
-        assert sums.max() > 2**31
-        assert sums.min() < -(2**31)
-        run = Simulator(slots=False).run(
-            lowered.module, packed_arguments(chain, tensors, case.settled), [(output_shape(chain), dtype)]
-        )
-        np.testing.assert_array_equal(output_layout(chain).unpack(run.outputs[0]), reference(chain, *tensors.logical))
+    requantize = Requantize(zero_point=3, saturates_at=limit, **how)  # pyright: ignore[reportArgumentType]
+    conv = replace(conv, bias=True, bias_limit=2**31 - 1, requantize=requantize)
+    shape = (1, 5, 64, channels)
+    chain = Chain(input=shape, dtype=dtype, filter_dtype="int8", zero_point=5, conv=(conv,))
+    case = Case("bytes", chain, Plan(kernel="hvx", storage="vtcm"))
+    assert kernel_of(chain, case.plan) == "hvx"
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert work_usage(case, count(lowered)).agrees
+    tensors = random_tensors(chain)
+    ends = np.resize(np.array([2**31 - 1, 1 - 2**31, 0, 2**31 - 2000, 2000 - 2**31], np.int32), conv.out_channels)
+    tensors = replace(tensors, biases=(ends,))
+    sums = convolution(conv, tensors.image, tensors.filters[0], 5) + ends
+    assert sums.max() > 2**31
+    assert sums.min() < -(2**31)
+    run = Simulator(slots=False).run(
+        lowered.module, packed_arguments(chain, tensors, case.settled), [(output_shape(chain), dtype)]
+    )
+    np.testing.assert_array_equal(output_layout(chain).unpack(run.outputs[0]), reference(chain, *tensors.logical))
 
 
 MIXED = """

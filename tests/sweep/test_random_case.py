@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from math import prod
 from typing import get_args
@@ -21,12 +22,15 @@ from hexconv.sweep.random_chains import EVERYTHING, Seeded, is_supported
 from tests.deep import one_in
 
 
+@cache
 def drawn(seed: int, index: int) -> Case:
     """A case as it is drawn, before the search answers some in place of it."""
     return drawn_case(Seeded(seed, index), EVERYTHING, f"random-{seed}-{index}")
 
 
-CASES = [drawn(seed, index) for seed in range(3) for index in range(300)]
+@pytest.fixture(scope="module")
+def drawn_cases() -> list[Case]:
+    return [drawn(seed, index) for seed in range(3) for index in range(300)]
 
 
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
@@ -70,8 +74,8 @@ def features(case: Case) -> Iterator[str]:
             yield f"{chain.dtype_of_filters} filter zero point {'0' if conv.filter_zero_point == 0 else 'other'}"
 
 
-def test_every_part_of_the_scope_is_drawn() -> None:
-    seen = Counter(feature for case in CASES for feature in set(features(case)))
+def test_every_part_of_the_scope_is_drawn(drawn_cases: list[Case]) -> None:
+    seen = Counter(feature for case in drawn_cases for feature in set(features(case)))
     pairs = [(rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)]
     expected = {
         *("k_outer", "h_outer", "recompute", "roll", "per_tile", "resident", "plain kernel"),
@@ -108,30 +112,30 @@ def test_every_part_of_the_scope_is_drawn() -> None:
     assert {feature: seen[feature] for feature in expected if seen[feature] < 5} == {}
 
 
-def test_every_kind_of_tensor_gets_every_fill_often() -> None:
+def test_every_kind_of_tensor_gets_every_fill_often(drawn_cases: list[Case]) -> None:
     """The last run of a verdict mixes fills, for each case anew."""
     seen = Counter(
         (name.rstrip("1234"), fill)
-        for case in CASES
+        for case in drawn_cases
         for name, fill in zip(tensor_names(case.chain), fills_of_run(case.chain, RUNS - 1, 0), strict=True)
     )
     expected = set(product(("input", "filter", "bias"), FILLS))
-    assert {pair: seen[pair] for pair in expected if seen[pair] < len(CASES) / 10} == {}
+    assert {pair: seen[pair] for pair in expected if seen[pair] < len(drawn_cases) / 10} == {}
 
 
-def test_hardly_anything_is_refused() -> None:
-    assert sum(not is_supported(case.chain) for case in CASES) < len(CASES) / 100
+def test_hardly_anything_is_refused(drawn_cases: list[Case]) -> None:
+    assert sum(not is_supported(case.chain) for case in drawn_cases) < len(drawn_cases) / 100
 
 
-def test_hvx_is_a_third_of_the_integer_cases_and_mostly_serves_them() -> None:
-    integers = [case for case in CASES if case.chain.is_integer]
+def test_hvx_is_a_third_of_the_integer_cases_and_mostly_serves_them(drawn_cases: list[Case]) -> None:
+    integers = [case for case in drawn_cases if case.chain.is_integer]
     asked = [case for case in integers if case.plan.kernel == "hvx"]
     assert 0.25 < len(asked) / len(integers) < 0.4
     assert sum(kernel_of(case.chain, case.plan) == "hvx" for case in asked) > 0.85 * len(asked)
 
 
-def test_many_chains_have_convs_of_hvx_and_of_plain() -> None:
-    used = [{choice.used for choice in case.kernels} for case in CASES if case.plan.kernel == "hvx"]
+def test_many_chains_have_convs_of_hvx_and_of_plain(drawn_cases: list[Case]) -> None:
+    used = [{choice.used for choice in case.kernels} for case in drawn_cases if case.plan.kernel == "hvx"]
     assert sum(kernels == {"hvx", "plain"} for kernels in used) > 0.05 * len(used)
 
 
