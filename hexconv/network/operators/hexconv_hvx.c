@@ -374,8 +374,9 @@ ALWAYS V fixed_of(const struct fixed *by, V real, V *apart) {
     const V exponent = Q6_Vw_vmin_VwVw(Q6_V_vand_VV(Q6_Vuw_vlsr_VuwR(real, 23), Q6_V_vsplat_R(255)), by->exponent);
     const V mantissa = Q6_Vw_vasl_VwR(Q6_V_vor_VV(Q6_V_vand_VV(real, Q6_V_vsplat_R(0x7fffff)), Q6_V_vsplat_R(0x800000)), 7);
     const V shift = Q6_Vw_vmin_VwVw(Q6_Vw_vsub_VwVw(by->shift, exponent), Q6_V_vsplat_R(31));
-    const V size = Q6_Vw_vlsr_VwVw(product_above(mantissa, by->reciprocal), shift), sign = Q6_Vw_vasr_VwR(real, 31);
-    const V steps = Q6_Vw_vadd_VwVw(Q6_Vw_vsub_VwVw(Q6_V_vxor_VV(size, sign), sign), by->offset);
+    const V size = Q6_Vw_vlsr_VwVw(product_above(mantissa, by->reciprocal), shift);
+    const HVX_VectorPred falls = Q6_Q_vcmp_gt_VwVw(Q6_V_vzero(), real);
+    const V steps = Q6_Vw_condacc_QnVwVw(falls, Q6_Vw_condnac_QVwVw(falls, by->offset, size), size);
     *apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(NEAR)), Q6_V_vsplat_R((1 << POINT) - 1));
     return Q6_Vw_vasr_VwR(steps, POINT - 15);
 }
@@ -420,7 +421,8 @@ static void quantise_part(const void *given, size_t first, size_t end) {
         const float *const from = work->reals + at;
         uint8_t *const to = work->result.begin + at;
         V apart[2][4];
-        put(to, quantised_of(&by, from, apart[0])), put(to + VECTOR, quantised_of(&by, from + VECTOR, apart[1]));
+        const V codes[2] = {quantised_of(&by, from, apart[0]), quantised_of(&by, from + VECTOR, apart[1])}; /* before one is written, so that they overlap */
+        put(to, codes[0]), put(to + VECTOR, codes[1]);
         if (is_any_below(Q6_Vw_vmin_VwVw(nearest_of(apart[0]), nearest_of(apart[1])), 2 * NEAR)) settle(work, &by, from, to);
     }
     const size_t made = whole >= first + 2 ? whole : first, size = (size_t)(work->result.end - work->result.begin);
