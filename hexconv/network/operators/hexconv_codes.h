@@ -94,20 +94,30 @@ static inline struct lines lines_of(Tensor tensor, int axis) {
     return lines;
 }
 
-/* The number from 0 on of a code. */
-static inline int number_at(Tensor source, size_t at) { return integer_at(source->data, source->dtype, at) + (source->dtype == HEXCONV_INT8 ? 128 : 0); }
+/* The number from 0 on of a code of 8 bits. */
+static inline int number_at(Tensor source, size_t at) { return ((const uint8_t *)source->data)[at] ^ (source->dtype == HEXCONV_INT8 ? 128 : 0); }
+
+/* The largest number of a line, and the sum of the powers of what its numbers lie below. */
+struct summed_line {
+    int largest;
+    double sum;
+};
+
+static inline struct summed_line summed_line(Tensor source, const float *powers, struct lines lines, size_t first) {
+    struct summed_line line = {0, 0};
+    for (size_t i = 0; i < lines.count; i++) {
+        const int number = number_at(source, first + i * lines.apart);
+        line.largest = number > line.largest ? number : line.largest;
+    }
+    for (size_t i = 0; i < lines.count; i++) line.sum += (double)powers[line.largest - number_at(source, first + i * lines.apart)];
+    return line;
+}
 
 /* Write elements `from` to `end` of the softmax of the line that begins at element `first`. */
 static inline void soften(Tensor source, const float *powers, struct lines lines, size_t first, size_t from, size_t end, Tensor result) {
-    int largest = 0;
-    double sum = 0;
-    for (size_t i = 0; i < lines.count; i++) {
-        const int code = number_at(source, first + i * lines.apart);
-        if (code > largest) largest = code;
-    }
-    for (size_t i = 0; i < lines.count; i++) sum += (double)powers[largest - number_at(source, first + i * lines.apart)];
+    const struct summed_line line = summed_line(source, powers, lines, first);
     for (size_t at = first + from * lines.apart; from < end; from++, at += lines.apart)
-        store(result, at, (float)((double)powers[largest - number_at(source, at)] / sum));
+        store(result, at, (float)((double)powers[line.largest - number_at(source, at)] / line.sum));
 }
 
 /* Whether a tensor has codes of 8 bits, and the channels of a pixel at one distance. */

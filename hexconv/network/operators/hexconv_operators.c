@@ -378,13 +378,29 @@ static int map(void *user, Tensor source, const float *reals, int count, Tensor 
     return 0;
 }
 
+/* The softmax of a line of bytes: what each number becomes is computed once. */
+static void soften_bytes(Tensor source, const float *powers, struct lines lines, size_t first, Tensor result) {
+    const struct summed_line line = summed_line(source, powers, lines, first);
+    uint8_t codes[CODES], is_known[CODES] = {0};
+    struct hexconv_tensor made = *result;
+    made.data = codes;
+    for (size_t i = 0, at = first; i < lines.count; i++, at += lines.apart) {
+        const int below = line.largest - number_at(source, at);
+        if (!is_known[below]) store(&made, (size_t)below, (float)((double)powers[below] / line.sum)), is_known[below] = 1;
+        ((uint8_t *)result->data)[at] = codes[below];
+    }
+}
+
 static int softmax(void *user, Tensor source, const float *powers, int axis, Tensor result) {
     (void)user;
     if (!has_bytes(source)) return 1;
     const struct lines lines = lines_of(source, axis);
     const size_t block = lines.count * lines.apart, blocks = (size_t)source->n * (size_t)source->h * (size_t)source->w * (size_t)source->c / block;
     for (size_t i = 0; i < blocks; i++)
-        for (size_t line = 0; line < lines.apart; line++) soften(source, powers, lines, i * block + line, 0, lines.count, result);
+        for (size_t line = 0; line < lines.apart; line++) {
+            if (has_bytes(result)) soften_bytes(source, powers, lines, i * block + line, result);
+            else soften(source, powers, lines, i * block + line, 0, lines.count, result);
+        }
     return 0;
 }
 
