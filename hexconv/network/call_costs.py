@@ -17,9 +17,9 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.network.compiled import arena_of, lives_of
-from hexconv.network.hand_over import handed_bytes
 from hexconv.network.pairs_and_pools import ADD
 from hexconv.network.program_steps import OTHER, Filters, Operand, Operation, Program, Resident, View, Window
+from hexconv.network.resident_sets import handed_bytes
 from hexconv.search.adds_apart import moved_by_add
 from hexconv.search.question import Question
 from hexconv.spec import Chain

@@ -8,70 +8,28 @@ A tensor that stays in VTCM lies at one address all the while that it lives, in 
 steps in between. A chain may be planned again with less VTCM where what is saved is more than what that costs. Chains
 copy from it and to it as from memory, by the same code; those copies move no byte of memory.
 
-Steps are looked at in order. A state is which tensors stay at a step, and where; a tensor goes to the top, or below one
-that is there. Of equal states the one with the least cost is kept, so that the answer is exact among such addresses and
-the plans of each chain's front, as long as there are no more than `MOST_STATES` states at a step.
+First tensors are chosen as if they were water (`hexconv.network.resident_sets`), and then given addresses. Where these
+are found, the answer is exact among the plans of each chain's front. Else tensors that find none are left out one by
+one, and the answer is held against that of a second search, over addresses: steps are looked at in order, and a state
+is which tensors stay at a step, and where; a tensor goes to the top, or below one that is there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import product
 
 from hexconv.analyze import planned_work
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.network.compiled import Life, lives_of
+from hexconv.network.plan_choices import Cost, PlanChoices
 from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
+from hexconv.network.resident_sets import MOST_STATES, Run, addresses, handed_bytes, least_way
 from hexconv.search.grid import Figures
-from hexconv.spec import Chain
 
-MOST_STATES = 2000
-"""The most states of a step that are kept, those of the least cost."""
+LEFT_OUT = 4
+"""The most tensors that are left out since they find no address."""
 
-Flags = tuple[bool, bool]
-"""Whether what a chain reads lies in VTCM, and whether what it writes does."""
-Cost = tuple[int, float]
-"""The bytes of memory that steps move, then their packets by the model."""
 Tops = tuple[tuple[str, int], ...]
 """Tensors in VTCM by name, each with the bytes from the top of VTCM to its end: its own and those above it."""
-
-
-@dataclass(frozen=True)
-class PlanChoices:
-    """The plans that a chain may have, and what it moves by each of them.
-
-    Attributes:
-        chain: the chain.
-        plans: the figures of each plan; the first one is that of the chain alone.
-    """
-
-    chain: Chain
-    plans: tuple[Figures, ...]
-
-    @cached_property
-    def _ends(self) -> list[tuple[int, int]]:
-        """The bytes of the input that each plan copies, and those of the output."""
-        works = [planned_work(self.chain, plan.plan).traffic_bytes for plan in self.plans]
-        return [(work["input"], work["output"]) for work in works]
-
-    @cached_property
-    def _sorted(self) -> dict[Flags, list[tuple[Cost, int, int]]]:
-        """For each flags: cost, footprint and number of all plans, the best first."""
-        return {
-            flags: sorted(
-                ((plan.traffic_bytes - flags[0] * read - flags[1] * written, plan.latency_packets), size, number)
-                for number, (plan, (read, written)) in enumerate(zip(self.plans, self._ends, strict=True))
-                for size in [plan.footprint_bytes]
-            )
-            for flags in product((False, True), (False, True))
-        }
-
-    def best(self, room_bytes: int, flags: Flags) -> tuple[Cost, Figures] | None:
-        """Return the cost and the figures of the best plan that fits; None where none does."""
-        for cost, size, number in self._sorted[flags]:
-            if size <= room_bytes:
-                return cost, self.plans[number]
-        return None
 
 
 @dataclass(frozen=True)
@@ -84,7 +42,8 @@ class HandOver:
         vtcm_bytes: the VTCM that the whole program takes.
         chains_bytes: the bytes that chains would move besides by these plans, if no tensor stayed.
         operators_bytes: the same of operators.
-        is_exact: whether no state was dropped.
+        cost: the bytes of memory that all steps move, and the packets of chains.
+        is_exact: whether no other tensors and plans cost less, of those that may be chosen.
     """
 
     residents: tuple[Resident, ...] = ()
@@ -92,6 +51,7 @@ class HandOver:
     vtcm_bytes: int = 0
     chains_bytes: int = 0
     operators_bytes: int = 0
+    cost: Cost = (0, 0.0)
     is_exact: bool = True
 
 
@@ -130,8 +90,49 @@ def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: 
         vtcm_bytes: the VTCM of the whole program.
         in_vectors: whether operators on scalars leave their tensors in memory: scalar loads from VTCM are slow.
     """
+    if not program.steps:
+        return HandOver()
     stay = candidates(program, choices, vtcm_bytes, in_vectors)
-    states, is_exact = {(): _State((0, 0.0))}, True
+    least, loose = _as_water(program, choices, stay, vtcm_bytes)
+    ways = [loose] if loose else []
+    if loose is None or loose[-1].cost > least:
+        ways += filter(None, [_by_addresses(program, choices, stay, vtcm_bytes)])
+    if not ways:
+        return HandOver(is_exact=False)
+    best = min(ways, key=lambda way: way[-1].cost)
+    return _chosen(program, best, stay, best[-1].cost <= least)
+
+
+def _as_water(
+    program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
+) -> tuple[Cost, "Sequence[_State] | None"]:
+    """Return what no way costs less than, and the least way whose tensors find addresses; None where none does."""
+    fixed = (choices.get(step.node) if isinstance(step, Call) else None for step in program.steps)
+    runs = [Run(at, at, (), {(0, 1): plans}) for at, plans in enumerate(fixed) if plans]
+    least: Cost = (0, 0.0)
+    for left_out in range(LEFT_OUT + 1):
+        way, is_exact = least_way(program, runs, stay, vtcm_bytes)
+        if way is None:
+            break
+        if not left_out and is_exact:
+            least = way.cost
+        taken = [each.plan.footprint_bytes if each.plan else 0 for each in way.steps]
+        kept = {name for each in way.steps for name in each.kept}
+        tops = addresses({name: stay[name] for name in kept}, taken, vtcm_bytes)
+        if not isinstance(tops, str):
+            return least, [
+                _State(each.cost, None, tuple((name, tops[name]) for name in sorted(each.kept)), each.plan)
+                for each in way.steps
+            ]
+        stay = {name: life for name, life in stay.items() if name != tops}
+    return least, None
+
+
+def _by_addresses(
+    program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
+) -> "Sequence[_State] | None":
+    """Return the least way among those whose tensors go to the top, or below one that is there."""
+    states = {(): _State((0, 0.0))}
     for at, step in enumerate(program.steps):
         found: dict[Tops, _State] = {}
         for live, before in states.items():
@@ -143,13 +144,9 @@ def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: 
                 left = tuple(each for each in tops if stay[each[0]].last > at)
                 if left not in found or cost < found[left].cost:
                     found[left] = _State(cost, before, tops, done[1])
-        if len(found) > MOST_STATES:
-            kept = sorted(found, key=lambda tops: (found[tops].cost, tops))[:MOST_STATES]
-            found, is_exact = {tops: found[tops] for tops in kept}, False
-        states = found
-    if () not in states or not program.steps:
-        return HandOver(is_exact=is_exact)
-    return _chosen(program, states[()].way, stay, is_exact)
+        kept = sorted(found, key=lambda tops: (found[tops].cost, tops))[:MOST_STATES]
+        states = {tops: found[tops] for tops in kept}
+    return states[()].way if () in states else None
 
 
 def candidates(
@@ -194,13 +191,6 @@ def _step(
     return choices[step.node].best(room, (step.sources[0].buffer in tops, step.result.buffer in tops))
 
 
-def handed_bytes(step: Operation, tops: Iterable[str]) -> tuple[int, int]:
-    """Return the bytes that an operator reads and writes in VTCM, where these tensors stay."""
-    names = set(tops)
-    read = sum(source.bytes for source in step.sources if source.buffer in names)
-    return read, step.result.bytes if step.result.buffer in names else 0
-
-
 def _chosen(program: Program, way: Sequence[_State], stay: Mapping[str, Life], is_exact: bool) -> HandOver:
     """Return what a way through all steps hands over, the tensors at their addresses."""
     whole = max(_bytes(state) for state in way)
@@ -217,7 +207,7 @@ def _chosen(program: Program, way: Sequence[_State], stay: Mapping[str, Life], i
         if name in tops
     )
     others = sum(sum(handed_bytes(step, tops)) for step in program.steps if isinstance(step, Operation))
-    return HandOver(residents, plans, whole, chains, others, is_exact)
+    return HandOver(residents, plans, whole, chains, others, way[-1].cost, is_exact)
 
 
 def _bytes(state: _State) -> int:

@@ -15,16 +15,18 @@ from hexconv.errors import HexconvError, InputError, Unsupported
 from hexconv.model import Imported
 from hexconv.model.manifest import OperatorEntry
 from hexconv.network.call_costs import price_of_add
-from hexconv.network.hand_over import HandOver, PlanChoices, hand_over, handed_bytes
+from hexconv.network.cuts_beside import least_cuts, plans_of
+from hexconv.network.hand_over import HandOver, candidates, hand_over
 from hexconv.network.operator_table import TABLE, with_integers
+from hexconv.network.plan_choices import PlanChoices
 from hexconv.network.program import Member, Reading
 from hexconv.network.program_steps import INPUT, Call, Operation, Other, Program
+from hexconv.network.resident_sets import handed_bytes
 from hexconv.network.simplified import simplified
 from hexconv.run.given import Given, bounded, weights_of
 from hexconv.run.tensors import Array, Tensors, random_tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
 from hexconv.search.adds_apart import adds_apart
-from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cut, Piece
 from hexconv.search.grid import Figures
 from hexconv.search.question import in_bands
@@ -165,29 +167,54 @@ def plan(imported: Imported, question: Question, decide: Decide = lambda network
 def handed_over(planned: PlannedModel) -> PlannedModel:
     """Choose which tensors stay in VTCM from one step to a later one, and plan chains beside them.
 
-    For least traffic chains are planned again, where that saves more than it costs. For other objectives plans stay as
-    they are, so that no call takes longer, and what fits beside them stays. For the least footprint nothing stays.
+    For least traffic chains are planned and cut anew, where that saves more than it costs. For other objectives plans
+    stay as they are, so that no call takes longer, and what fits beside them stays. For the least footprint nothing
+    stays.
     """
     if planned.question.objective == "footprint":
         return planned
     try:
-        program = planned.open_program
+        found = _hand_over(planned)
     except InputError:  # whoever asks for its steps is told
         return planned
-    used = {step.node for step in program.calls}
-    choices = {name: each for name, each in _choices(planned) if name in used}
-    found = hand_over(program, choices, planned.question.vtcm_bytes, planned.question.objective != "traffic")
-    return _by(planned, program, found) if found.residents else planned
+    cut = _cut_anew(planned, found.cost[0]) if planned.question.objective == "traffic" else None
+    if cut and (other := _hand_over(cut)).residents and other.cost < found.cost:
+        planned, found = cut, other
+    return _by(planned, planned.open_program, found) if found.residents else planned
+
+
+def _hand_over(planned: PlannedModel) -> HandOver:
+    in_vectors = planned.question.objective != "traffic"
+    return hand_over(planned.open_program, dict(_choices(planned)), planned.question.vtcm_bytes, in_vectors)
+
+
+def _cut_anew(planned: PlannedModel, moved_bytes: int) -> PlannedModel | None:
+    """Return a model with other cuts by which all steps may move less than so many bytes; None if there are none."""
+    program, choices, question = planned.open_program, dict(_choices(planned)), planned.question
+    stay = candidates(program, choices, question.vtcm_bytes, in_vectors=False)
+    anew = least_cuts(program, planned.network.planned, choices, stay, question, moved_bytes)
+    if not anew:
+        return None
+    answers = tuple(anew.get(answer.name, answer) for answer in planned.network.planned)
+    members = (
+        replace(member, pieces=tuple(_pieces(anew[name], member.weights)))
+        if (name := member.case.name) in anew
+        else member
+        for member in planned.members
+    )
+    return replace(planned, network=replace(planned.network, planned=answers), members=tuple(members))
 
 
 def _choices(planned: PlannedModel) -> Iterator[tuple[str, PlanChoices]]:
     """Yield the name and the plans of each piece: its own, and where it may be planned again those of its front."""
+    used = {step.node for step in planned.open_program.calls}
     for answer in planned.network.planned:
         for winner in answer.winners:
-            question, front = answer.question, ()
-            if question.objective == "traffic" and winner.case.settled.storage == "vtcm":
-                front = best_plan(winner.case.chain, question).front
-            yield winner.case.name, PlanChoices(winner.case.chain, tuple(dict.fromkeys((winner.figures, *front))))
+            chain, name = winner.case.chain, winner.case.name
+            if name in used and answer.question.objective == "traffic" and winner.case.settled.storage == "vtcm":
+                yield name, plans_of(chain, answer.question, winner.figures)
+            elif name in used:
+                yield name, PlanChoices(chain, (winner.figures,))
 
 
 def _by(planned: PlannedModel, program: Program, found: HandOver) -> PlannedModel:

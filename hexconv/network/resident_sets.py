@@ -1,0 +1,209 @@
+"""Choose which tensors stay in VTCM, the plans beside them and where chains are cut, before addresses are known.
+
+    chain of three convs     0 ──────────── 3      one piece, with rings and filters of all
+                             0 ── 1 ─────── 3      two pieces with smaller caches; what is between them may stay, too
+                             0 ── 1 ── 2 ── 3
+
+Steps are looked at in order, a chain piece after piece. A state is which tensors stay at a place; a step fits where its
+caches and all tensors that stay are no more than VTCM has bytes. Of equal states the one with the least cost is kept.
+So no choice of tensors, of cuts and of plans costs less, as long as no place has more than `MOST_STATES` states.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from hexconv.network.compiled import Life
+from hexconv.network.plan_choices import Cost, PlanChoices
+from hexconv.network.program_steps import Operation, Program
+from hexconv.search.grid import Figures
+
+MOST_STATES = 2000
+"""The most states of a step that are kept, those of the least cost."""
+
+Names = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps of a program that call the pieces of one chain, and all pieces that it may have instead.
+
+    Attributes:
+        first: the number of the first of these steps, from 0 on.
+        last: the number of the last one.
+        between_bytes: the bytes of VTCM that the result of each conv but the last takes.
+        pieces: the plans of each piece, by its first conv, from 0, and by the one behind its last.
+    """
+
+    first: int
+    last: int
+    between_bytes: tuple[int, ...]
+    pieces: Mapping[tuple[int, int], PlanChoices]
+
+    @property
+    def count(self) -> int:
+        """The number of convs, of a chain whose cut is fixed of its one piece."""
+        return len(self.between_bytes) + 1
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The bytes of all tensors between pieces, by name."""
+        return {self.name(place): size for place, size in enumerate(self.between_bytes, 1)}
+
+    def name(self, place: int) -> str:
+        """Name the result of so many of the convs."""
+        return f"step {self.first} conv{place}"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run the first steps.
+
+    Attributes:
+        cost: what they move, and their packets.
+        before: the way before the last of them; None of no step.
+        kept: the tensors that stay in VTCM at the last of them.
+        plan: its plan, if it is a piece of a chain.
+        piece: the first step of its chain, its first conv and the one behind its last, if it is a piece.
+    """
+
+    cost: Cost
+    before: "Way | None" = None
+    kept: Names = frozenset()
+    plan: Figures | None = None
+    piece: tuple[int, int, int] | None = None
+
+    @property
+    def steps(self) -> "list[Way]":
+        """The ways to each step, the first one first."""
+        found, at = [], self
+        while at.before is not None:
+            found.append(at)
+            at = at.before
+        return found[::-1]
+
+
+Ways = dict[Names, Way]
+
+
+def least_way(
+    program: Program, runs: Iterable[Run], stay: Mapping[str, Life], vtcm_bytes: int
+) -> tuple[Way | None, bool]:
+    """Return the way through all steps that costs least, and whether no state was dropped; None where nothing fits.
+
+    Args:
+        program: the steps.
+        runs: the chains; every other step has no caches.
+        stay: the tensors that may stay, by name, at the numbers of steps from 0 on.
+        vtcm_bytes: the VTCM of the whole program.
+    """
+    known, at, is_exact = {run.first: run for run in runs}, 0, True
+    ways: Ways = {frozenset(): Way((0, 0.0))}
+    while at < len(program.steps):
+        run = known.get(at)
+        if run is None:
+            ways = _past_operator(program, at, ways, stay, vtcm_bytes)
+        else:
+            ways = _past_chain(program, run, ways, stay, vtcm_bytes)
+        kept = _cheapest(ways)
+        is_exact, ways, at = is_exact and len(kept) == len(ways), kept, run.last + 1 if run else at + 1
+    return ways.get(frozenset()), is_exact
+
+
+def _cheapest(ways: Ways) -> Ways:
+    if len(ways) <= MOST_STATES:
+        return ways
+    return {kept: ways[kept] for kept in sorted(ways, key=lambda kept: (ways[kept].cost, sorted(kept)))[:MOST_STATES]}
+
+
+def _past_operator(program: Program, at: int, ways: Ways, stay: Mapping[str, Life], vtcm_bytes: int) -> Ways:
+    """Extend all ways by a step without caches."""
+    step, found = program.steps[at], Ways()
+    moved, name = sum(program.moved_bytes(step)), step.result.buffer
+    is_first = name in stay and stay[name].first == at
+    for live, before in ways.items():
+        for kept in (live, live | {name}) if is_first else (live,):
+            if sum(stay[each].bytes for each in kept) <= vtcm_bytes:
+                handed = sum(handed_bytes(step, kept)) if isinstance(step, Operation) else 0
+                cost = before.cost[0] + moved - handed, before.cost[1]
+                left = frozenset(each for each in kept if stay[each].last > at)
+                _keep(found, left, Way(cost, before, kept))
+    return found
+
+
+def _past_chain(program: Program, run: Run, ways: Ways, stay: Mapping[str, Life], vtcm_bytes: int) -> Ways:
+    """Extend all ways by all cuts of a chain."""
+    source, result = program.steps[run.first].sources[0].buffer, program.steps[run.last].result.buffer
+    sizes = {name: life.bytes for name, life in stay.items()} | run.sizes
+    at: dict[int, Ways] = {0: ways}
+    for start, end in sorted(run.pieces):
+        choices = run.pieces[start, end]
+        read = run.name(start) if start else source
+        made = run.name(end) if end < run.count else result
+        found = at.setdefault(end, {})
+        for live, before in at.get(start, {}).items():
+            for kept in (live, live | {made}) if made in sizes else (live,):
+                room = vtcm_bytes - sum(sizes[each] for each in kept)
+                done = choices.best(room, (read in kept, made in kept))
+                if done is None:
+                    continue
+                cost = before.cost[0] + done[0][0], before.cost[1] + done[0][1]
+                later = (each for each in kept if each == made or (each in stay and stay[each].last > run.last))
+                left = frozenset(later)
+                _keep(found, left, Way(cost, before, kept, done[1], (run.first, start, end)))
+    return at.get(run.count, {})
+
+
+def _keep(found: Ways, left: Names, way: Way) -> None:
+    if left not in found or way.cost < found[left].cost:
+        found[left] = way
+
+
+def handed_bytes(step: Operation, tops: Iterable[str]) -> tuple[int, int]:
+    """Return the bytes that an operator reads and writes in VTCM, where these tensors stay."""
+    names = set(tops)
+    read = sum(source.bytes for source in step.sources if source.buffer in names)
+    return read, step.result.bytes if step.result.buffer in names else 0
+
+
+ROUNDS = 64
+"""How often tensors are given addresses anew, the one that found none before all others."""
+
+
+def addresses(lives: Mapping[str, Life], taken_bytes: list[int], vtcm_bytes: int) -> dict[str, int] | str:
+    """Give every tensor a place that no tensor beside it has, nor the caches of any step while it lives.
+
+    Args:
+        lives: the tensors.
+        taken_bytes: the VTCM that each step's caches take, at the other end.
+        vtcm_bytes: the VTCM of the whole program.
+
+    Returns:
+        The bytes from the top of VTCM to the end of each; of a tensor that found no place most often, its name.
+    """
+    order = sorted(lives, key=lambda name: (-lives[name].bytes, lives[name].first, name))
+    failed = dict.fromkeys(order, 0)
+    for _ in range(ROUNDS):
+        tops: dict[str, int] = {}
+        for name in order:
+            most = vtcm_bytes - max(taken_bytes[lives[name].first : lives[name].last + 1])
+            top = _top(name, lives, tops)
+            if top > most:
+                failed[name] += 1
+                order = [name, *(other for other in order if other != name)]
+                break
+            tops[name] = top
+        else:
+            return tops
+    return max(failed, key=lambda name: failed[name])
+
+
+def _top(name: str, lives: Mapping[str, Life], tops: Mapping[str, int]) -> int:
+    """Return the place nearest to the top that no tensor beside has."""
+    size, top = lives[name].bytes, lives[name].bytes
+    spans = sorted((tops[other] - lives[other].bytes, tops[other]) for other in tops if lives[other].meets(lives[name]))
+    for begin, end in spans:
+        if top <= begin:
+            break
+        top = max(top, end + size)
+    return top
