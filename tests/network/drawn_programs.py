@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 from tests.model.drawn import Drawn
 from tests.quantisers.draw import Network
 from tests.quantisers.tensors import CONTRIB, RANGES, Codes, Real
+from tests.verify.saturation import kept_exact
 
 Value = Codes | Real
 MOST_STEPS, MOST_ELEMENTS, MOST_INPUTS = 10, 30_000, 600
@@ -463,7 +464,11 @@ class Programs(Network):
         whole = self.random.integers(-127, 128, shape)
         made = (value.shape[0], outputs)
         if op.startswith("Q"):
-            weights = [self.held(whole, "int8"), self.held(scales), self.held(np.zeros(np.shape(scales)), "int8")]
+            weights = [
+                self.held(kept_exact(whole), "int8"),
+                self.held(scales),
+                self.held(np.zeros(np.shape(scales)), "int8"),
+            ]
             end = Codes("", made, codes.dtype, float(self.near(1 / self.steps)), codes.zero)
             units = np.broadcast_to(np.float32(codes.scale) * scales, (outputs,))
             ends = [codes.name, *self.ends_of(codes), *weights]
