@@ -1,11 +1,12 @@
 SWEEP_CASES ?= 2000
 SWEEP_SEEDS ?= 1 2 3
+SWEEP_KERNEL ?=
 
 .PHONY: sweep-deep
-sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (SWEEP_CASES, SWEEP_SEEDS)
+sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (SWEEP_CASES, SWEEP_SEEDS; SWEEP_KERNEL=hmx)
 	@for seed in $(SWEEP_SEEDS); do \
 		echo "seed $$seed"; \
-		$(BIN)/hexconv sweep --random $(SWEEP_CASES) --seed $$seed || exit 1; \
+		$(BIN)/hexconv sweep --random $(SWEEP_CASES) --seed $$seed $(SWEEP_KERNEL:%=--kernel %) || exit 1; \
 	done
 
 KILLED_ROWS ?= 1000

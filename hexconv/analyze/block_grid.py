@@ -405,6 +405,6 @@ def _reads_below(axes: BlockAxes, index: int) -> bool:
 
 
 def _row_elements(axes: BlockAxes, tensor: int) -> int:
-    """Return the logical elements of one row of a tensor."""
-    first, end = axes.extents[tensor].valid_columns
-    return (end - first) * axes.extents[tensor].channels
+    """Return the logical elements of one row of a tensor, of all phases that are stored."""
+    columns = sum(end - first for first, end in axes.extents[tensor].columns_of_images)
+    return columns * axes.extents[tensor].channels

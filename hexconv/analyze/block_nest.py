@@ -76,13 +76,10 @@ class BlockSteps:
         return np.maximum(0, self.end - self.start)
 
     def rows_of(self, tensor: Extents) -> Integers:
-        """How many logical rows of the tensor a step makes."""
-        first_row, end_row = tensor.valid_rows
-        low, high = (
-            np.maximum(self.start * tensor.slab_rows, first_row),
-            np.minimum(self.end * tensor.slab_rows, end_row),
-        )
-        return np.maximum(0, high - low)
+        """How many logical rows of the tensor a step makes, of all phases that are stored."""
+        start, stop = self.start * ROW_BLOCK, self.end * ROW_BLOCK
+        low_and_high = [(np.maximum(start, first), np.minimum(stop, end)) for first, end in tensor.rows_of_images]
+        return sum((np.maximum(0, high - low) for low, high in low_and_high), 0 * start)
 
     def slabs_of(self, tensor: Extents) -> Integers:
         """How many slabs a step makes that have logical rows of the tensor."""
@@ -92,8 +89,8 @@ class BlockSteps:
 
 def slabs_with_rows(tensor: Extents) -> tuple[int, int]:
     """Return the slabs of a tensor that have logical rows: the first, and one past the last."""
-    first, end = tensor.valid_rows
-    return first // tensor.slab_rows, ceil_divide(end, tensor.slab_rows)
+    rows = tensor.rows_of_images
+    return rows[-1][0] // ROW_BLOCK, ceil_divide(rows[0][1], ROW_BLOCK)
 
 
 def steps_backwards(
@@ -327,14 +324,15 @@ class BlockStripes:
     @property
     def _made_in_rings(self) -> "Made":
         """What is made where every slab is made once: by the steps of its ring, or by those of its conv."""
-        valid, size = [tensor.valid_rows for tensor in self.extents], 0 * self.size
-        units = [tensor.slab_rows for tensor in self.extents]
-        rows = np.array([end - first + size for first, end in valid])
+        valid, size = [tensor.rows_of_images for tensor in self.extents], 0 * self.size
+        rows = np.array([sum(end - first for first, end in images) + size for images in valid])
         slabs = np.array([stored + size for stored in self.stored])
         stagings, ranges = np.array([1 + size, *self._whole_steps]), [*map(slabs_with_rows, self.extents)]
         with_rows = np.array([end - first + size for first, end in ranges])
         return Made(
-            self._of_tensors(rows, lambda tensor, share: share.rows_within(*valid[tensor], unit=units[tensor])),
+            self._of_tensors(
+                rows, lambda tensor, share: sum(share.rows_within(*each, unit=ROW_BLOCK) for each in valid[tensor])
+            ),
             self._of_tensors(slabs, lambda tensor, share: share.rows_within(0, self.stored[tensor])),
             self._of_tensors(stagings, lambda tensor, share: share.making_steps(self.stored[tensor])),
             self._of_tensors(with_rows, lambda tensor, share: share.rows_within(*ranges[tensor])),

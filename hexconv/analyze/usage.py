@@ -6,12 +6,14 @@ several caches that share an allocation may have a figure; all are compared with
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.errors import InputError
+from hexconv.kernel.engine import EnginePackets
 from hexconv.lower import Allocation, Cache, Lowered
 from hexconv.lower.counting import Counts
 from hexconv.lower.vtcm import SCOPE
@@ -288,6 +290,15 @@ def miscounts(work: WorkUsage) -> Iterator[str]:
     for conv in work.convs:
         if conv.macs != conv.predicted_macs:
             yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
+
+
+def other_packets(case: Case, counted: EnginePackets | None) -> Iterator[str]:
+    """Say where a run of a case took other packets of the matrix engine than the closed form says, by kind."""
+    predicted = engine_packets(Planned.of(case).blocks).of_one if case.settled.kernel == "hmx" else EnginePackets()
+    for kind, expected in asdict(predicted).items():
+        found = getattr(counted or EnginePackets(), kind)
+        if found != expected:
+            yield f"{kind} of the matrix engine: closed form {expected}, counted {found}"
 
 
 def beaten(work: WorkUsage) -> Iterator[str]:

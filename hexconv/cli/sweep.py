@@ -16,6 +16,7 @@ from rich.text import Text
 from hexconv.cli.options import Count, Seconds, Seed, check_file, memory_bytes
 from hexconv.cli.progress import bar, counts_said, log, starting
 from hexconv.errors import InputError
+from hexconv.spec.choices import Kernel
 
 if TYPE_CHECKING:
     from hexconv.sweep.journal import Row
@@ -33,6 +34,7 @@ def sweep(
     fresh: bool = False,
     random: Count | None = None,
     seed: Seed = 0,
+    kernel: Kernel | None = None,
     workers: Count | None = None,
     json: bool = False,
 ) -> int:
@@ -57,6 +59,8 @@ def sweep(
         random: draw this many cases instead of a grid; compare sizes with TVM and results with numpy, and print each
             case that disagrees as a case file.
         seed: start the random generator here; the n-th case of a seed is always the same.
+        kernel: draw random cases for this kernel alone. Those for hmx, which no other draw has, are small: packets are
+            counted too.
         workers: use this many processes; the default is one per CPU.
         json: print JSON instead.
     """
@@ -66,7 +70,9 @@ def sweep(
             raise InputError.because(
                 "--random draws its cases and writes no table", "leave out the grid, --out and --scheduler"
             )
-        return sweep_random(random, seed, processes, json)
+        return sweep_random(random, seed, processes, json, kernel)
+    if kernel:
+        raise InputError.because("--kernel is for random cases", "a grid names kernels in its [plan]")
     if grid is None:
         raise InputError.because("no grid file given", "name one, or draw cases with --random 100")
     if out is None:
@@ -143,7 +149,7 @@ def _with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Ite
             yield row
 
 
-def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
+def sweep_random(count: int, seed: int, workers: int, json: bool, kernel: Kernel | None = None) -> int:
     """Check random cases: cache sizes and sharing against TVM, results against numpy.
 
     Args:
@@ -151,6 +157,7 @@ def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
         seed: the seed of the draw.
         workers: how many processes run at a time.
         json: print JSON instead.
+        kernel: the kernel that all cases are for; else any but the matrix engine's.
 
     Returns:
         1 if a case disagrees, else 0.
@@ -160,7 +167,7 @@ def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
         from hexconv.sweep.judging import Sweep, judge_all
         from hexconv.sweep.random_case import random_case
 
-    cases = [random_case(seed, index) for index in range(count)]
+    cases = [random_case(seed, index, kernel) for index in range(count)]
     verdicts = judge_all(cases, workers)
     shown = _random_with_progress(verdicts, len(cases))
     result = Sweep.of(shown if json else _printed(shown))

@@ -85,7 +85,7 @@ class TapPacket:
         row, column: its last tap, counted in rows and columns of the crouton.
         first: how many taps lie in front of its own in the filter.
         taps: its taps.
-        image: the phase image that it reads.
+        image: the phase image that it reads, down and across.
     """
 
     name: str
@@ -93,7 +93,7 @@ class TapPacket:
     column: int
     first: int
     taps: int
-    image: int = 0
+    image: Phases = (0, 0)
 
 
 def _classes(taps: int, dilation: int, phases: int) -> list[list[int]]:
@@ -150,7 +150,7 @@ def tap_packets(
     >>> [(each.row, each.first) for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(3, 2)))]
     [(0, 0), (3, 3), (6, 6)]
     >>> [(each.image, each.taps) for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), stride=2), (2, 2))]
-    [(0, 4), (1, 2), (2, 2), (3, 1)]
+    [((0, 0), 4), ((0, 1), 2), ((1, 0), 2), ((1, 1), 1)]
     """
     down, right = (
         [divmod(stride * at + tap * apart, count) for tap in range(taps)]
@@ -160,7 +160,7 @@ def tap_packets(
     found, first = list[TapPacket](), 0
     for rows in _classes(conv.kernel[0], conv.dilation[0], images[0]):
         for columns in _classes(conv.kernel[1], conv.dilation[1], images[1]):
-            image = down[rows[0]][1] * images[1] + right[columns[0]][1]
+            image = down[rows[0]][1], right[columns[0]][1]
             every = [last - right[column][0] for column in reversed(columns)]
             kept = [column for column in every if column < last] if is_beyond else every
             across, places = _pieces(kept) if kept else [], [down[row][0] for row in rows]

@@ -252,7 +252,8 @@ def _blocked(extents: Extents) -> Layout:
     of_rows = (Digit("H", "H", ROW_BLOCK * down), Digit("H", "8h", down, ROW_BLOCK))
     of_columns = (Digit("W", "W", COLUMN_BLOCK * across), Digit("W", "8w", across, COLUMN_BLOCK))
     columns = extents.phase_columns
-    of_image = (Digit("H", "W", 1, down, across * columns), Digit("W", "W", 1, across, columns))
+    in_row, kept = extents.images_across, extents.last_phase[0] + 1
+    of_image = (Digit("H", "W", 1, down, in_row * columns, kept), Digit("W", "W", 1, across, columns, in_row))
     rest = [digit for digit in blocked.digits if digit.axis in "NC"]
     return replace(
         blocked,

@@ -60,6 +60,7 @@ class Digit:
         divisor: logical elements that one step of the digit stands for.
         modulus: how many values the digit has before it wraps; None for the leading digit, which never wraps.
         stride: elements of the store that one step of the digit moves along its output.
+        kept: how many of its values have room in the store; None for all.
     """
 
     axis: str
@@ -67,6 +68,7 @@ class Digit:
     divisor: int = 1
     modulus: int | None = None
     stride: int = 1
+    kept: int | None = None
 
     def of(self, index: Any) -> Any:
         """The value of the digit for an index that has the axis's shift added: integer, array or expression."""
@@ -74,13 +76,13 @@ class Digit:
         return quotient if self.modulus is None else quotient % self.modulus
 
     def count(self, span: int) -> int:
-        """How many values the digit takes over indices 0 .. span - 1.
+        """How many values that are kept the digit takes over indices 0 .. span - 1.
 
         >>> Digit("c", "co", divisor=32).count(33), Digit("c", "ci", modulus=32).count(5)
         (2, 5)
         """
         values = -(-span // self.divisor)
-        return values if self.modulus is None else min(values, self.modulus)
+        return min(most for most in (values, self.modulus, self.kept) if most is not None)
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ class EngineConv:
         def multiply(to: Block, tile: Number, packets: Sequence[TapPacket] = packets) -> None:
             def one(inner: Block, channels: tirx.Expr) -> None:
                 for copy, each in product(range(copies), packets):
-                    column = tile + each.image * of.phase_columns
+                    column = tile + of.images.index(each.image) * of.phase_columns
                     crouton = source + (column * of.channel_blocks + channels) * CROUTON_BYTES
                     tap = int32(each.column << COLUMN_BIT | each.row << ROW_BIT)
                     first = weights + ((channels * copies + copy) * taps + each.first) * TAP_BYTES

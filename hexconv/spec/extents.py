@@ -100,7 +100,7 @@ class Extents:
         logical_columns: the columns of the logical tensor.
         phases: its phase images (`hexconv.spec.phases`), down and across: the distance of two rows, and of two columns,
             of one image.
-        last_phase: the last image that is read.
+        last_phase: the last phase that is read, down and across: images of later ones are not stored.
     """
 
     batch: int
@@ -126,9 +126,14 @@ class Extents:
 
     @property
     def images(self) -> tuple[tuple[int, int], ...]:
-        """The phases of its images, row by row, up to the last one that is read."""
-        across = self.phases[1]
-        return tuple(divmod(image, across) for image in range(self.last_phase[0] * across + self.last_phase[1] + 1))
+        """The phases of its images, row by row, up to the last ones that are read."""
+        down, across = self.last_phase
+        return tuple((row, column) for row in range(down + 1) for column in range(across + 1))
+
+    @property
+    def images_across(self) -> int:
+        """How many images lie side by side before the next phase of rows begins."""
+        return self.last_phase[1] + 1
 
     @property
     def phase_columns(self) -> int:
@@ -156,10 +161,30 @@ class Extents:
         return min(self.left, self.columns), min(self.left + self.logical_columns, self.columns)
 
     @property
+    def rows_of_images(self) -> tuple[tuple[int, int], ...]:
+        """The logical rows of the images of each phase that is stored: the first and one past the last, in its rows."""
+        return _of_phases(self.valid_rows, self.phases[0], self.last_phase[0])
+
+    @property
+    def columns_of_images(self) -> tuple[tuple[int, int], ...]:
+        """The logical columns of the images of each phase, as the rows of images."""
+        return _of_phases(self.valid_columns, self.phases[1], self.last_phase[1])
+
+    @property
     def packed_shape(self) -> tuple[int, ...]:
         """NHWC8h8w32c: [N, H/8, W/8, C/32, 8, 8, 32], rounded up."""
         outer = (self.batch, self.row_blocks, self.column_blocks, self.channel_blocks)
         return (*outer, ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
+
+
+def _of_phases(valid: tuple[int, int], phases: int, last: int) -> tuple[tuple[int, int], ...]:
+    """Return a range of places as each phase counts them, up to the last phase.
+
+    >>> _of_phases((3, 10), 1, 0), _of_phases((3, 10), 3, 1)
+    (((3, 10),), ((1, 4), (1, 3)))
+    """
+    first, end = valid
+    return tuple((blocks(first - phase, phases), blocks(end - phase, phases)) for phase in range(last + 1))
 
 
 @lru_cache(REMEMBERED)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hexconv.analyze import misfit
+from hexconv.analyze import misfit, vtcm_fit
+from hexconv.analyze.usage import other_packets
 from hexconv.apart import Ending, Limits, Task, cores, do_all
 from hexconv.checked import Checked, Trial, check
 from hexconv.errors import ToolMissing, Unsupported
@@ -15,9 +16,13 @@ from hexconv.run.measure import Run
 from hexconv.run.measurement import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
+from hexconv.spec.kernels import Kernel
 
 RUNS = 1 + len(CORNERS) + 1
 """The runs of a case: on random tensors, on input and filters at their extremes, and on a mix of fills."""
+
+ON_SIMULATOR: tuple[Kernel, ...] = ("hvx", "hmx")
+"""The kernels whose code runs on the simulator alone."""
 
 Outcome = Literal["agrees", "refused", "disagrees"]
 
@@ -68,6 +73,16 @@ def _wrong_runs(checked: Checked) -> Iterator[str]:
         yield from (f"{error}{which}" for error in tried.differences())
         if plan.kernel == "hvx" and tried.run:
             yield from (f"{fault}{which}" for fault in short_copies(tried.run))
+        if plan.kernel == "hmx" and tried.run:
+            yield from (f"{fault}{which}" for fault in _other_use_of_engine(checked.case, tried.run))
+
+
+def _other_use_of_engine(case: Case, run: Run) -> Iterator[str]:
+    """Say what a run used of the matrix engine, and of VTCM between its lines, that is not as predicted."""
+    yield from other_packets(case, run.engine and run.engine.packets)
+    demand = vtcm_fit(case.chain, case.settled).demand_bytes
+    if run.vtcm_bytes != demand:
+        yield f"VTCM: closed form {demand} bytes, the run placed {run.vtcm_bytes}"
 
 
 def _trials(case: Case) -> Iterator[Trial]:
@@ -86,12 +101,12 @@ def _runners(case: Case) -> tuple[Runner, ...]:
     """
     plan = case.settled
     moments = [Copies(moment) for moment in MOMENTS] if plan.buffering == "double" else [ANY_MOMENT]
-    if plan.kernel != "hvx":
+    if plan.kernel not in ON_SIMULATOR:
         return tuple(Host(copies, calls=1) for copies in moments)
     if misfit(case):
         return ()
     first, *others = (Simulator(plan.arch, plan.vtcm_bytes, copies=copies, vtcm_loads=False) for copies in moments)
-    return (first, *map(_quicker, others))
+    return (_quicker(first) if plan.kernel == "hmx" else first, *map(_quicker, others))
 
 
 def _quicker(runner: Runner) -> Runner:

@@ -14,14 +14,16 @@ One case in three of bytes for hvx that is left has few channels and wide rows.
 
 One case in three for hvx is an answer of the search: a piece of the best cut of the chain, under its best plan.
 
-Case i of seed S is the same in every sweep, since each case has a generator of its own.
+Case i of seed S is the same in every sweep of a kernel, since each case has a generator of its own.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain as one_after_another
 from math import prod
 from typing import Any, get_args
 
+from hexconv.analyze.block_grid import blocks_of_plan, engine_packets
 from hexconv.analyze.block_nest import BlockStripes
 from hexconv.errors import Unsupported
 from hexconv.kernel.tiles import BYTES
@@ -39,6 +41,7 @@ from hexconv.spec.plan import WITHOUT_ENGINE, WITHOUT_TAG
 from hexconv.spec.strips import why_no_strips
 from hexconv.sweep.random_chains import (
     EVERYTHING,
+    SWEPT,
     Draw,
     Kind,
     Scope,
@@ -53,6 +56,7 @@ from hexconv.sweep.random_chains import (
     grouped,
     input_axis,
     long_sums,
+    shaped_for_engine,
     skipped,
     with_adds,
     with_filters,
@@ -189,9 +193,11 @@ SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """The shares of the largest sizes to draw from, one after the other; the last allows nothing but sizes of one."""
 
 
-def random_case(seed: int, index: int) -> Case:
-    """Draw case `index` of `seed`, named `random-SEED-INDEX`."""
+def random_case(seed: int, index: int, kernel: Kernel | None = None) -> Case:
+    """Draw case `index` of `seed`, named `random-SEED-INDEX`: of any kernel but the matrix engine, or of one kernel."""
     draw = Seeded(seed, index)
+    if kernel:
+        return drawn_case(draw, SWEPT[kernel], f"random-{kernel}-{seed}-{index}")
     case = drawn_case(draw, EVERYTHING, f"random-{seed}-{index}")
     return answered(draw, case, EVERYTHING) if case.plan.kernel == "hvx" and draw.is_one_in(3) else case
 
@@ -235,8 +241,9 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
     """
     kind = _kind(draw, scope)
     is_long = draw.is_one_in(6 if kind.dtype in INTEGER_RANGE else 24)
-    for drawn in long_sums(draw, kind) if is_long else _chains(draw, kind, scope):
-        smaller = for_engine(draw, drawn) if kind.kernel == "hmx" and kind.is_served else drawn
+    long = long_sums(draw, kind) if is_long else ()
+    for drawn in one_after_another(long, _chains(draw, kind, scope)):
+        smaller = for_engine(draw, drawn, scope) if kind.kernel == "hmx" and kind.is_served else drawn
         case = Case(name, smaller, drawn_plan(draw, smaller, kind.kernel, scope))
         if _is_within(case, scope):
             return case
@@ -254,7 +261,11 @@ def _chains(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
 
 def _is_within(case: Case, scope: Scope) -> bool:
     """Whether a case takes no more work and memory than the scope allows."""
-    return executed_macs(case) <= scope.macs and prod(case.chain.input) <= scope.elements
+    if executed_macs(case) > scope.macs or prod(case.chain.input) > scope.elements:
+        return False
+    if case.settled.kernel != "hmx":
+        return True
+    return engine_packets(blocks_of_plan(case.chain, case.settled)).of_one.taps <= scope.taps
 
 
 def _kind(draw: Draw, scope: Scope) -> Kind:
@@ -268,6 +279,7 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
 def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
     """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one."""
     convs = geometries(draw, draw.number(1, scope.convs))
+    convs = shaped_for_engine(convs, scope) if kind.kernel == "hmx" and kind.is_served else convs
     skips = drawn_skips(draw, len(convs)) if kind.kernel != "hmx" and kind.dtype != "int16" else []
     convs = skipped(draw, convs, skips)
     for scale in SIZE_SCALES:

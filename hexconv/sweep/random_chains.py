@@ -96,6 +96,8 @@ class Scope:
         channels: the most channels of a tensor, except in chains with long sums.
         macs: the most multiply-adds of a case, recomputed ones included: some tenths of a second of scalar code.
         elements: the most elements of the input; strides may leave most of it unread.
+        taps: the most taps that the matrix engine multiplies; each is some tenths of a millisecond of its emulator.
+        images: the most phase images of a tensor for the matrix engine; each has code of its own.
     """
 
     dtypes: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
@@ -108,6 +110,8 @@ class Scope:
     channels: int = 192
     macs: int = 8_000_000
     elements: int = 2_000_000
+    taps: int = 1 << 30
+    images: int = MOST_ENGINE_PHASES**2
 
 
 EVERYTHING = Scope()
@@ -115,39 +119,48 @@ EVERYTHING = Scope()
 
 OF_ENGINE = Scope(dtypes=("uint8", "int8"), kernels=("hmx",), storages=("vtcm",))
 """Cases for the matrix engine."""
+QUICK_OF_ENGINE = replace(
+    OF_ENGINE, convs=3, batch=2, output=20, channels=80, macs=1_000_000, elements=100_000, taps=1000, images=4
+)
+"""Cases for the matrix engine that its emulator computes in a second."""
+SWEPT: dict[Kernel, Scope] = {
+    "plain": replace(EVERYTHING, kernels=("plain",)),
+    "hvx": replace(EVERYTHING, kernels=("hvx",)),
+    "hmx": QUICK_OF_ENGINE,
+}
+"""The scope of a sweep of one kernel."""
 
 
-def for_engine(draw: Draw, chain: Chain) -> Chain:
+def shaped_for_engine(convs: Sequence[Conv2d], scope: Scope) -> list[Conv2d]:
+    """Return convs with the kernels, dilations and strides that the matrix engine serves."""
+    found, phases = list[Conv2d](), [1, 1]
+    for conv in reversed(convs):
+        kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
+        apart = [d if (k - 1) * d < MOST_ENGINE_TAPS else 1 for k, d in zip(kernel, conv.dilation, strict=True)]
+        stride = [1, 1]
+        for axis, some in enumerate(conv.stride):
+            if phases[axis] * some <= MOST_ENGINE_PHASES and prod(phases) * some <= scope.images:
+                stride[axis], phases[axis] = some, phases[axis] * some
+        geometry = {"kernel": kernel, "stride": (stride[0], stride[1]), "dilation": (apart[0], apart[1])}
+        found.insert(0, replace(conv, **geometry))
+    return found
+
+
+def for_engine(draw: Draw, chain: Chain, scope: Scope) -> Chain:
     """Return a chain of the same tensors' channels that the matrix engine serves, with the padding that fits.
 
     One conv in two is requantised by the engine's convert. Two filters of three have the zero point for which it
     multiplies the fewest taps.
     """
-    convs, phases = list[Conv2d](), [1, 1]
-    for conv in reversed(chain.conv):
+    convs = list[Conv2d]()
+    for conv in reversed(shaped_for_engine(chain.conv, scope)):
         how = conv.requantize or Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
         shift = min(how.shift, 0) if isinstance(how.shift, int) else how.shift
         engine: Engine = "fast" if draw.is_one_in(2) else "exact"
         low = replace(how, shift=shift, saturates_at=None, engine=engine)
-        kernel = (min(conv.kernel[0], MOST_ENGINE_TAPS), min(conv.kernel[1], MOST_ENGINE_TAPS))
-        apart = [d if (k - 1) * d < MOST_ENGINE_TAPS else 1 for k, d in zip(kernel, conv.dilation, strict=True)]
-        strides = zip(conv.stride, phases, strict=True)
-        stride = [some if some * behind <= MOST_ENGINE_PHASES else 1 for some, behind in strides]
-        phases = [some * behind for some, behind in zip(stride, phases, strict=True)]
         usual = MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
         zero = conv.filter_zero_point if draw.is_one_in(3) else usual
-        convs.insert(
-            0,
-            replace(
-                conv,
-                kernel=kernel,
-                stride=(stride[0], stride[1]),
-                dilation=(apart[0], apart[1]),
-                filter_zero_point=zero,
-                requantize=low,
-                sum_limit=None,
-            ),
-        )
+        convs.insert(0, replace(conv, filter_zero_point=zero, requantize=low, sum_limit=None))
     return replace(chain, conv=tuple(convs))
 
 

@@ -46,6 +46,15 @@ def test_a_disagreement_is_printed_as_a_case_file_and_exits_1(capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("verdicts")
+def test_cases_of_one_kernel_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["sweep", "--random", "3", "--seed", "5", "--kernel", "hmx", "--workers", "3"]) == 1
+    printed = capsys.readouterr().out
+    case = Case.parse(printed[: printed.index("# refused")], "random-hmx-5-1")
+    assert case == random_case(5, 1, "hmx")
+    assert case.plan.kernel == "hmx"
+
+
+@pytest.mark.usefixtures("verdicts")
 def test_json_has_the_failures_as_toml(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["sweep", "--random", "3", "--seed", "5", "--workers", "3", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
@@ -53,7 +62,10 @@ def test_json_has_the_failures_as_toml(capsys: pytest.CaptureFixture[str]) -> No
     assert [Case.parse(text, "random-5-1") for text in found["failures"]] == [random_case(5, 1)]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--random", "0"], ["--random", "2", "--seed", "-1"], ["--random", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--random", "0"], ["--random", "2", "--seed", "-1"], ["--random", "x"], ["grid.toml", "--kernel", "hmx"]],
+)
 def test_a_bad_command_line_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["sweep", *arguments]) == 2
     captured = capsys.readouterr()

@@ -11,14 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.analyze.block_grid import engine_packets
+from hexconv.analyze.planned import Planned
+from hexconv.kernel.engine import kernel_copies
 from hexconv.run.fills import FILLS, fills_of_run, tensor_names
 from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
 from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
 from hexconv.spec.knobs import Arch
+from hexconv.spec.phases import in_phases
 from hexconv.spec.places import MIXED
 from hexconv.sweep.judging import RUNS
 from hexconv.sweep.random_case import drawn_case, random_case
-from hexconv.sweep.random_chains import EVERYTHING, Seeded, is_supported
+from hexconv.sweep.random_chains import EVERYTHING, QUICK_OF_ENGINE, Seeded, is_supported
 from tests.deep import one_in
 
 
@@ -215,6 +219,42 @@ def test_every_extreme_is_drawn_for_every_kernel_in_any_2000_cases(seed: int) ->
         *("plain in vtcm of v66", "hvx in vtcm of v68", "hvx in vtcm of v75", "hvx in global", "plain: shift 30"),
     }
     assert {what: seen[what] for what in expected if not seen[what]} == {}
+
+
+def features_of_engine(case: Case) -> Iterator[str]:
+    """What of the matrix engine a case covers."""
+    chain, plan = case.chain, case.plan
+    yield from (chain.dtype, f"{chain.dtype_of_filters} filters", plan.order, plan.halo, plan.filters, plan.buffering)
+    yield from (f"{len(chain.conv)} convs", "one image" if chain.input[0] == 1 else "several images")
+    phases = tensor_extents(in_phases(chain, "hmx"))[:-1]
+    yield from ("phases left out" for each in phases if each.last_phase < (each.phases[0] - 1, each.phases[1] - 1))
+    for index, conv in enumerate(chain.conv):
+        yield f"{kernel_copies(chain, index)} kernels"
+        yield f"{'one' if conv.groups == 1 else 'several'} groups"
+        yield f"stride {'1' if conv.stride == (1, 1) else '2 or more'} of conv {index}"
+        yield from (f"dilation {each}" for each in conv.dilation)
+        yield from (f"kernel {each}" for each in conv.kernel)
+        assert conv.requantize
+        yield f"{conv.requantize.engine} requantisation"
+
+
+def test_cases_for_the_matrix_engine_are_of_every_kind_and_small() -> None:
+    cases = [random_case(3, index, "hmx") for index in range(400)]
+    served = [case for case in cases if case.kernels[0].used == "hmx"]
+    assert len(served) > 340
+    most = [engine_packets(Planned.of(case).blocks).of_one for case in served]
+    assert max(packets.taps for packets in most) <= QUICK_OF_ENGINE.taps
+    seen = Counter(feature for case in served for feature in set(features_of_engine(case)))
+    expected = {
+        *("uint8", "int8", "uint8 filters", "int8 filters", "k_outer", "h_outer", "roll", "recompute", "resident"),
+        *("single", "double", "one image", "several images", "phases left out", "1 convs", "3 convs"),
+        *(f"{number} kernels" for number in (1, 2, 3)),
+        *("one groups", "several groups", "stride 2 or more of conv 0", "stride 2 or more of conv 2"),
+        *(f"dilation {number}" for number in (1, 2, 3)),
+        *(f"kernel {number}" for number in range(1, 8)),
+        *("fast requantisation", "exact requantisation"),
+    }
+    assert {what: seen[what] for what in expected if seen[what] < 3} == {}
 
 
 def test_some_cases_are_answers_of_the_search() -> None:

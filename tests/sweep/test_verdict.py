@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hexconv import checked
-from hexconv.analyze import work_usage
+from hexconv.analyze import usage, work_usage
 from hexconv.analyze.usage import beaten
+from hexconv.kernel.engine import EnginePackets
 from hexconv.lower import lower_case
 from hexconv.run import measure
 from hexconv.run.copy_engine import MOMENTS
@@ -54,6 +55,17 @@ def test_a_reference_that_differs_on_one_extreme_alone_is_seen(monkeypatch: pyte
     assert reasons
     assert all("filled with most" in reason for reason in reasons)
     assert len(reasons) < RUNS
+
+
+@pytest.mark.simulator
+def test_packets_of_the_matrix_engine_are_those_that_are_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    conv = replace(CHAIN.conv[0], stride=(2, 1))
+    case = Case("hmx", replace(CHAIN, filter_dtype="int8", conv=(conv,)), Plan(kernel="hmx", storage="vtcm"))
+    assert judge(case).reasons == ()
+    monkeypatch.setattr(usage, "engine_packets", lambda _: EnginePackets(1, 2, 3, 4, 5))
+    reasons = judge(case).reasons
+    assert len(reasons) == 5 * RUNS
+    assert any(reason.startswith("taps of the matrix engine: closed form 2, counted ") for reason in reasons)
 
 
 def test_work_below_what_is_needed_is_a_bound_that_is_beaten() -> None:
