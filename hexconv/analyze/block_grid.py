@@ -54,7 +54,7 @@ Source: the Hexagon document, its nests and "Cache Usage" of each section; where
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -383,19 +383,36 @@ def narrowed_tiles(axes: BlockAxes) -> Integers:
 def crosses_lines(axes: BlockAxes) -> Any:
     """Say of every plan whether an operand of the matrix engine would lie on both sides of a line of VTCM.
 
-    A cache that fits into a line lies in one. In a larger one of several slabs a conv of several rows reads croutons
-    above each other from both sides, and weights of an output block cross where no whole number of them fills a line.
+    A cache that fits into a line lies in one, a larger one begins with a line. If that has several slabs, a conv of
+    several rows reads croutons above each other from both sides; weights cross where a line ends inside of a packet's.
     """
     crosses: Any = np.zeros((1, 1, 1), bool)
     for cache in axes.caches:
         elements = prod(np.asarray(size, axes.kind) for size in cache.shape)
-        is_larger = elements * (1 + axes.doubled.get(cache.name, 0)) * DTYPE_BYTES[cache.dtype] > LINE_BYTES
+        size = elements * (1 + axes.doubled.get(cache.name, 0)) * DTYPE_BYTES[cache.dtype]
+        is_larger = size > LINE_BYTES
         if cache.role == "filter":
-            rows, columns = axes.chain.conv[cache.number - 1].kernel
-            crosses = crosses | (is_larger & (LINE_BYTES % (rows * columns * TAP_BYTES) > 0))
+            crosses = crosses | (size > _first_cut(axes, cache.number - 1))
         elif cache.role in ("input", "intermediate") and _reads_below(axes, cache.number):
             crosses = crosses | (is_larger & (np.asarray(cache.shape[1]) > 1))
     return crosses
+
+
+def _first_cut(axes: BlockAxes, index: int) -> float:
+    """Return where the first line ends inside of the weights of one packet of conv `index`; infinity where none does.
+
+    Kernels lie one behind the other, so that ends of lines are in the same places again after as many as it has taps.
+    """
+    conv, source, target = axes.chain.conv[index], axes.extents[index], axes.extents[index + 1]
+    packets = {
+        (each.first, each.first + each.taps)
+        for phase in target.images
+        for is_beyond in (False, True)
+        for each in tap_packets(conv, source.phases, phase, is_beyond)
+    }
+    taps, of_line = prod(conv.kernel), LINE_BYTES // TAP_BYTES
+    ends = (line for line in range(1, taps) if any(a < line * of_line % taps < b for a, b in packets))
+    return next((line * LINE_BYTES for line in ends), inf)
 
 
 def _reads_below(axes: BlockAxes, index: int) -> bool:

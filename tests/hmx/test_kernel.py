@@ -25,6 +25,7 @@ from hexconv.kernel.engine import (
     clear_of_lines,
     kernel_copies,
     placed_clear_of_lines,
+    tap_packets,
 )
 from hexconv.kernel.engine_words import LEAVES, packets
 from hexconv.lower import Lowered, lower_case
@@ -325,6 +326,37 @@ def test_no_plan_has_operands_on_both_sides_of_a_line() -> None:
     found = best_plan(chain, Question(8 << 20, "time", Plan(kernel="hmx"), "hexagon"))
     assert found.best is None
     assert "lie on both sides of a line of 262144: lower stripes" in str(misfit(Case("wide", chain, plan)))
+
+
+def test_weights_cross_where_a_line_ends_inside_of_a_packet() -> None:
+    """The law, packet by packet: a cache larger than a line begins with one, its kernels one behind the other."""
+    random, seen = np.random.default_rng(3), set[tuple[bool, bool]]()
+    for _ in range(200):
+        (rows, columns), (down, right) = random.integers(1, 6, 2).tolist(), random.integers(1, 4, 2).tolist()
+        stride = (1, int(random.integers(1, 3)))
+        dilation = (down if (rows - 1) * down < 8 else 1, right if (columns - 1) * right < 8 else 1)
+        shape = {"kernel": (rows, columns), "dilation": dilation, "stride": stride, "padding": Padding()}
+        inputs, outputs = (random.integers(1, 17, 2) * 32).tolist()
+        conv = replace(CONV, out_channels=outputs, **shape)
+        chain = replace(CHAIN, input=(1, conv.reach[0], conv.reach[1], inputs), conv=(conv,))
+        plan = Plan(kernel="hmx", filters="resident", storage="vtcm")
+        size, images = prod(chain.filter_shapes[0]), stride
+        packets = [each for beyond in (False, True) for each in tap_packets(conv, images, is_beyond=beyond)]
+        begins = [kernel * 1024 for kernel in range(0, size // 1024, rows * columns)]
+        spans = [(kernel + each.first * 1024, each.taps * 1024 - 1) for kernel in begins for each in packets]
+        cut = size > LINE_BYTES and any(at // LINE_BYTES < (at + more) // LINE_BYTES for at, more in spans)
+        assert crosses_lines(Planned(chain, plan).blocks).any() == cut
+        if size > LINE_BYTES:
+            seen.add((cut, LINE_BYTES % (rows * columns * 1024) > 0))
+    assert seen == {(False, False), (False, True), (True, True)}
+
+
+@pytest.mark.simulator
+def test_kernels_lie_across_a_line_where_no_packet_does() -> None:
+    """288 KiB of weights, 6 a kernel, of which 4 end with the first line: each packet takes 2."""
+    conv = replace(CONV, out_channels=192, kernel=(3, 2), dilation=(3, 1), padding=Padding(), requantize=FAST)
+    chain = replace(CHAIN, input=(1, 9, 9, 256), conv=(conv,))
+    check(Case("across", chain, Plan(kernel="hmx", filters="resident", k_split=6, storage="vtcm")))
 
 
 def test_caches_outside_of_vtcm_are_refused() -> None:
