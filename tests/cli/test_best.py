@@ -21,8 +21,8 @@ from hexconv.model import Manifest
 from hexconv.network import Wanted
 from hexconv.network.built_network import read_network
 from hexconv.network.compiled import arena_of, lives_of
-from hexconv.network.hand_over import handed_bytes
 from hexconv.network.program_steps import Operation
+from hexconv.network.resident_sets import handed_bytes
 from hexconv.network.texts import steps_of
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, grid, plan_all
