@@ -40,7 +40,8 @@ class Options:
             published figures of the case's architecture say.
         machine: for --objective time, tell times by this file of a device, which `hexconv calibrate` wrote.
         threads: plan for so many Hexagon threads.
-        kernel: plan for this kernel instead of the cases' own.
+        kernel: plan for this kernel instead of the cases' own; of a model, hmx for the pieces that cost no more by the
+            objective on it than on hvx.
         target: plan for Hexagon, or for this machine (llvm).
         caches: keep all caches in VTCM; or let the search put some outside (anywhere), where all that a kernel reads
             and writes counts as traffic; or only where nothing fits, or much is moved, and it helps (as-needed); or put
@@ -126,13 +127,11 @@ def _best_model(model: Path, options: Options, json: bool) -> int:
     from hexconv.model import import_model
     from hexconv.network.call_costs import call_cost
     from hexconv.network.planned_model import plan
-    from hexconv.search.question import in_bands
+    from hexconv.search.question import of_pieces
 
     with waiting("planning"):
         imported = import_model(model, stated_shapes("best", options.shape))
-        question = replace(
-            _question(limit_bytes(options.vtcm), options), plan=in_bands(options.threads, options.kernel)
-        )
+        question = replace(_question(limit_bytes(options.vtcm), options), **of_pieces(options.threads, options.kernel))
         planned, batch = plan(imported, question, lambda network: _raced(network, options)), Batch([])
     for member in planned.members:
         if member.refused and member.case.name not in {each.name for each in planned.network.refused}:

@@ -60,7 +60,8 @@ def build_(
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
             this machine.
-        kernel: for a model, give every piece this kernel, such as hmx, where it serves; the others get the fastest.
+        kernel: for a model, give every piece this kernel where it serves, and hmx where it costs no more by the
+            objective than hvx does; the others get the fastest.
         stubs: for a model, leave what hexconv has no operator or no plan for to functions in C, whose signatures are
             written, for you to fill in.
         project: also write a host program, the DSP's side of it, their interface and how to compile them for a device,

@@ -41,7 +41,8 @@ class Options:
         vtcm: plan a network with this much VTCM, such as 4MiB; the default is all that its architecture has.
         objective: plan a network for the least of this; the default is that of `hexconv best`.
         threads: plan a network for so many threads; the default is one.
-        kernel: give every piece of a network this kernel, such as hmx, where it serves; the others get the fastest.
+        kernel: give every piece of a network this kernel where it serves, and hmx where it costs no more by the
+            objective than hvx does; the others get the fastest.
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
         run: run each case on the simulator.
         seconds: stop a run on the simulator after this time.
@@ -220,7 +221,7 @@ def _planned(batch: Batch, options: Options, known: Manifest) -> PlannedNetwork:
     limit = limit_bytes(options.vtcm, batch.cases[0].plan)
     question = replace(options.of_model.wanted("report").question, vtcm_bytes=limit)
     with waiting("planning"):
-        network = plan_all(batch.cases, question, known, options.kernel)
+        network = plan_all(batch.cases, question, known, question.plan.kernel)
     for refused in network.refused:
         batch.tell(f"{refused.name}: {refused.reason}")
     return network

@@ -51,7 +51,8 @@ def verify(
         vtcm: let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
         objective: plan each chain for the least of this; the default is that of `hexconv best`.
         threads: let each chain run on this many threads of Hexagon; the default is one.
-        kernel: give every piece this kernel, such as hmx, where it serves; the others get the fastest.
+        kernel: give every piece this kernel where it serves, and hmx where it costs no more by the objective than hvx
+            does; the others get the fastest.
         image: take the model's inputs, by their names, from this .npz file; the default is random ones.
         inputs: compare the first output with ONNX Runtime's over all inputs in this folder, too: .npz files with the
             model's inputs by their names, or for one input .npy files and images (resized; Pillow reads them).

@@ -85,7 +85,7 @@ class ModelOptions:
         seed: the seed of the inputs that are drawn.
         stubs: whether what is missing is left to functions that the caller writes.
         project: what to write around the library.
-        kernel: the kernel that every piece is to get where it serves; None for the fastest.
+        kernel: the kernel that pieces are to get where it serves, hmx where it costs no more; None for the fastest.
     """
 
     code: Code

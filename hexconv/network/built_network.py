@@ -49,7 +49,7 @@ class Wanted:
         given: a file with the inputs of the example; without one they are drawn.
         seed: the seed of the inputs that are drawn.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
-        kernel: the kernel that every piece is to get where it serves; None for the fastest.
+        kernel: the kernel that pieces are to get where it serves, hmx where it costs no more; None for the fastest.
         stubs: whether what hexconv has no operator or no plan for is left to functions that the caller writes.
         project: what to write around the library: a FastRPC project, or nothing.
     """
@@ -176,7 +176,10 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         ports=ports_of(compiled.program),
         chains=tuple(chain.built.name for chain in compiled.chains),
         kernels={
-            call.case.name: choose_kernels(call.case.chain, asked, wanted.target) for call in compiled.program.calls
+            call.case.name: call.case.kernels
+            if call.case.weighed
+            else choose_kernels(call.case.chain, asked, wanted.target)
+            for call in compiled.program.calls
         },
         steps=steps_of(compiled.program),
         operators=compiled.program.operators,

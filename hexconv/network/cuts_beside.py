@@ -19,9 +19,9 @@ from hexconv.network.plan_choices import PlanChoices
 from hexconv.network.program_steps import Call, Operation, Program
 from hexconv.network.resident_sets import Run, handed_bytes, least_way
 from hexconv.search import Answer, Question
-from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import MOST_WHOLE, Cut, Joint, Piece, Pieces, piece_of
 from hexconv.search.grid import Figures
+from hexconv.search.weighed_kernels import best_weighed
 from hexconv.spec import Chain
 
 REMEMBERED = 1024
@@ -31,7 +31,7 @@ WHY = "apart they move fewer bytes beside tensors that stay in VTCM"
 @lru_cache(REMEMBERED)
 def plans_of(chain: Chain, question: Question, own: Figures | None = None) -> PlanChoices:
     """Return the plans that a chain may have beside tensors in VTCM: its own, and those of its front that fit."""
-    found = best_plan(chain, question)
+    found = best_weighed(chain, question)
     fitting = (plan for plan in found.front if plan.footprint_bytes <= question.vtcm_bytes)
     return PlanChoices(chain, tuple(dict.fromkeys(filter(None, (own or found.best, *fitting)))))
 

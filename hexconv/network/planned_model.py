@@ -29,7 +29,7 @@ from hexconv.search import Answer, PlannedNetwork, Question, plan_all
 from hexconv.search.adds_apart import adds_apart
 from hexconv.search.cuts import Cut, Piece
 from hexconv.search.grid import Figures
-from hexconv.search.question import in_bands
+from hexconv.search.question import of_pieces
 from hexconv.spec import Case, Target
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective
 
@@ -48,13 +48,13 @@ def question_of(
         objective: the figure that a plan is to have least of.
         target: where the chains are to run.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
-        kernel: the kernel that every piece is to get where it serves; None for the fastest.
+        kernel: the kernel that pieces are to get; hmx where it serves and costs no more than hvx. None for the fastest.
 
     Raises:
         InputError: more threads are asked for than the plan's architecture has contexts.
     """
-    plan = in_bands(threads if target == "hexagon" else 1, kernel)
-    return Question(vtcm_bytes, objective, plan, target)
+    asked = of_pieces(threads if target == "hexagon" else 1, kernel)
+    return Question(vtcm_bytes, objective, target=target, **asked)
 
 
 @dataclass(frozen=True)

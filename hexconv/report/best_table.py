@@ -311,6 +311,7 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> AnswerRow:
         "machine": question.machine,
         "cycles": _cycles(answer),
         "kernels": answer.kernels,
+        "weighed": answer.weighed,
         "fits": found.best is not None,
         "best": found.best,
         "runner_up": found.runner_up,

@@ -81,6 +81,7 @@ def _front_lines(network: PlannedNetwork) -> Iterator[str]:
 
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
     """Yield the lines of one chain, without the number of plans, which the table shows."""
+    yield from (found.told for found in answer.weighed)
     for line in cuts_lines(answer.cuts, answer.question):
         yield line.partition(f" ({answer.cuts.plans} plan")[0]
     if end := network.end_of(answer.name):

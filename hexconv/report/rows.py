@@ -27,6 +27,7 @@ from hexconv.search.levers import Shortfall
 from hexconv.search.machine import Machine
 from hexconv.search.planned_chains import Refused, Total
 from hexconv.search.proof import Verified
+from hexconv.search.weighed_kernels import Weighed
 from hexconv.spec import Plan
 from hexconv.spec.kernel_choice import KernelChoice
 from hexconv.sweep.judging import Sweep
@@ -161,6 +162,7 @@ class AnswerRow(TypedDict):
         machine: the device by `--machine`; null without one.
         cycles: for the objective time and a machine, the cycles of the answer; else null.
         kernels: the kernel of each conv.
+        weighed: of each piece of the best cut, what it costs at least on each kernel, where kernels are weighed.
         fits: whether any plan that fuses the whole chain fits.
         best: the best plan that fuses the whole chain; null if none fits.
         runner_up: the next best plan whose figures differ; null if there is none.
@@ -185,6 +187,7 @@ class AnswerRow(TypedDict):
     machine: Machine | None
     cycles: float | None
     kernels: tuple[KernelChoice, ...]
+    weighed: tuple[Weighed, ...]
     fits: bool
     best: Figures | None
     runner_up: Figures | None

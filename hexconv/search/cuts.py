@@ -8,7 +8,8 @@ pieces cost together is a sum, and
 is exact: n convs have n (n + 1) / 2 pieces, and each is searched over all of its plans, unless cuts with it need more
 bytes than the whole chain moves as one piece. At a cut an intermediate is written and read again; in return the cut may
 save MACs and memory. There is no cut between a tensor and a conv that adds it. Of a model, `hexconv.search.adds_apart`
-chooses the Adds that are operators between pieces, so that a block is cut where that costs less.
+chooses the Adds that are operators between pieces, so that a block is cut where that costs less. A question may weigh
+kernels: each piece has the plans of all of them then, and a chain is cut between two kernels where that costs less.
 
 Costs are compared by the first two figures of the objective (`hexconv.search.question`), then by the number of pieces.
 For the footprint the largest piece counts, since pieces use VTCM one after the other; among cuts of the same largest
@@ -34,10 +35,11 @@ import numpy as np
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.needed import needed_work
 from hexconv.errors import Unsupported
-from hexconv.search.best_plan import REMEMBERED, best_plan
+from hexconv.search.best_plan import REMEMBERED
 from hexconv.search.found import DIGITS, Found, lowered
 from hexconv.search.grid import Figures
 from hexconv.search.question import COSTS, Question, value
+from hexconv.search.weighed_kernels import best_weighed
 from hexconv.spec import Chain
 from hexconv.spec.chain import PIXELS
 from hexconv.spec.names import conv_name
@@ -139,7 +141,7 @@ class Pieces:
         if not self.are_alone(first, end):
             return None
         try:
-            return best_plan(piece_of(self.chain, first, end), self.question)
+            return best_weighed(piece_of(self.chain, first, end), self.question)
         except Unsupported:
             return None
 

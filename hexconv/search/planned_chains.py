@@ -16,12 +16,12 @@ import numpy as np
 from hexconv.errors import InputError, Unsupported
 from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.adds_apart import separate_cut
-from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cut, Cuts, Front, Piece, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
 from hexconv.search.question import COSTS, IN_VTCM, SLACK, Question, in_bands, placed, value
+from hexconv.search.weighed_kernels import Weighed, best_weighed, weighed
 from hexconv.spec import Case, Chain, KernelChoice, Plan, nest_of
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.plan import WITHOUT_TAG
@@ -134,21 +134,29 @@ class Answer:
 
     @property
     def kernels(self) -> tuple[KernelChoice, ...]:
-        """The kernel of every conv of the whole chain; pieces of the chain choose kernels for themselves."""
+        """The kernel of every conv of the whole chain, or of each piece where kernels are weighed."""
+        if self.question.weighs and self.winners:
+            return tuple(choice for winner in self.winners for choice in winner.case.kernels)
         return self.question.kernels(self.chain)
+
+    @cached_property
+    def weighed(self) -> tuple[Weighed, ...]:
+        """What each piece of the best cut costs on each kernel; none where no kernels were weighed."""
+        pieces = self.cuts.best.pieces if self.cuts.best else ()
+        found = (weighed(piece.name, piece.chain, piece.figures, self.question) for piece in pieces)
+        return tuple(one for one in found if one)
 
     @property
     def fused(self) -> Winner | None:
         """The whole chain under its best plan."""
-        return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
+        whole = self.found.best and Piece(1, len(self.chain.conv), self.chain, self.found.best)
+        return self._winner(self.name, whole) if whole else None
 
     def pieces(self, cut: Cut) -> tuple[Winner, ...]:
         """Return the pieces of a cut as cases, named after the chain and their convs."""
         whole = len(cut.pieces) == 1
         names = (self.name if whole else f"{self.name}-{piece.name}" for piece in cut.pieces)
-        return tuple(
-            self._winner(name, piece.chain, piece.figures) for name, piece in zip(names, cut.pieces, strict=True)
-        )
+        return tuple(self._winner(name, piece) for name, piece in zip(names, cut.pieces, strict=True))
 
     def cases(self, cut: Cut) -> tuple[Case, ...]:
         """Return the cases that run a cut."""
@@ -175,9 +183,10 @@ class Answer:
         before, after = self.separate, self.cuts.best
         return before.traffic_bytes - after.traffic_bytes if before and after else None
 
-    def _winner(self, name: str, chain: Chain, figures: Figures) -> Winner:
-        plan, target = placed(figures.plan, figures.footprint_bytes), self.question.target
-        return Winner(Case(name, chain, plan, target=target), figures)
+    def _winner(self, name: str, piece: Piece) -> Winner:
+        chain, figures, question = piece.chain, piece.figures, self.question
+        found, plan = weighed(piece.name, chain, figures, question), placed(figures.plan, figures.footprint_bytes)
+        return Winner(Case(name, chain, plan, target=question.target, weighed=found.why if found else ""), figures)
 
 
 def plan_chain(case: Case, question: Question) -> Answer:
@@ -222,10 +231,10 @@ def _is_better(cut: Cut | None, other: Cut | None, question: Question) -> bool:
 
 def _planned(case: Case, question: Question) -> Answer:
     """Plan one chain, its caches placed in one way."""
-    found, cuts = best_plan(case.chain, question), best_cuts(case.chain, question)
+    found, cuts = best_weighed(case.chain, question), best_cuts(case.chain, question)
     missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
     usual = None if question.caches in IN_VTCM else replace(question, caches="all-in-vtcm")
-    all_in_vtcm = best_plan(case.chain, usual).best if usual else None
+    all_in_vtcm = best_weighed(case.chain, usual).best if usual else None
     cut_in_vtcm = best_cuts(case.chain, usual).best if usual else None
     speeds = other_speeds(case.chain, question, cuts.best) if cuts.best and question.objective == "time" else ()
     default = _unplanned(case, question)

@@ -25,6 +25,8 @@ from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import Machine, Rates, memory_of, rates
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
 from hexconv.spec.choices import Kernel, Objective
+from hexconv.spec.kernels import KERNELS, fastest_first
+from hexconv.spec.knobs import acts
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
 
 COSTS: dict[Objective, tuple[str, str, str]] = {
@@ -99,6 +101,8 @@ class Question:
         equally_quick: for the objective latency, the share by which packets may be above the fewest and count as equal;
             the error of the model where this is left out, since runs alone can part such plans.
         machine: the device whose pace and memory times are told by; the architecture's where this is left out.
+        weighs: further kernels, which a chain gets instead of the plan's where it costs less on them by the objective
+            (`hexconv.search.weighed_kernels`).
     """
 
     vtcm_bytes: int
@@ -109,6 +113,14 @@ class Question:
     bytes_per_packet: float | None = None
     equally_quick: float | None = None
     machine: Machine | None = None
+    weighs: tuple[Kernel, ...] = ()
+
+    @property
+    def by_kernel(self) -> tuple["Question", ...]:
+        """The question for each kernel by itself: that of its plan, then those that are weighed beside it."""
+        own = replace(self, weighs=())
+        plans = (replace(self.plan, kernel=kernel, **_without_threads(kernel)) for kernel in self.weighs)
+        return (own, *(replace(own, plan=plan) for plan in plans))
 
     @property
     def rates(self) -> Rates:
@@ -180,6 +192,24 @@ class Question:
             raise Unsupported(
                 f"the {which} reads every cache by scalar loads; take --caches all-in-vtcm, or --kernel hvx"
             )
+
+
+def _without_threads(kernel: Kernel) -> dict[str, int]:
+    """Return the number of threads of a kernel that doesn't obey them; nothing of the others."""
+    return {} if acts("threads", kernel) else {"threads": 1}
+
+
+def of_pieces(threads: int, kernel: Kernel | None = None) -> dict[str, Any]:
+    """Return the plan and the weighed kernels of the question that is asked for the pieces of a model.
+
+    A kernel that convs get only where it is asked for is weighed beside the fastest of the others.
+
+    >>> of_pieces(4, "hmx")["plan"].slug, of_pieces(4, "hmx")["weighs"], of_pieces(1, "hvx")["weighs"]
+    ('ks1-hs1-t4-hvx', ('hmx',), ())
+    """
+    if kernel is None or KERNELS[kernel].is_offered:
+        return {"plan": in_bands(threads, kernel), "weighs": ()}
+    return {"plan": in_bands(threads, fastest_first("hexagon")[0]), "weighs": (kernel,)}
 
 
 def in_bands(threads: int, kernel: Kernel | None = None) -> Plan:

@@ -21,7 +21,7 @@ from hexconv.spec.chain import IN_BLOCKS, Chain, Conv2d, Padding
 from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32
 from hexconv.spec.extents import ROW_BLOCK, blocks, slab_convs, tensor_extents
 from hexconv.spec.fields import STRICT, first_complaint, in_one_line
-from hexconv.spec.kernel_choice import KernelChoice, Target, choose_kernels, settled, unstated
+from hexconv.spec.kernel_choice import KernelChoice, Target, choose_kernels, settled, unstated, weighed_choice
 from hexconv.spec.names import bias_name, conv_name, filter_name
 from hexconv.spec.plan import Plan
 from hexconv.spec.ranges import bias_limit, saturating
@@ -205,6 +205,7 @@ class Case:
             of all defaults does.
         documented: names of caches, each with the elements that a document gives for the allocation that holds it.
         target: where the case is to run, as in `choose_kernels`.
+        weighed: why a search gave the case the kernel of its plan, where it weighed several; else empty.
 
     Raises:
         InputError: a split larger than the number of blocks that any conv of the chain has, or more steps than can be
@@ -217,6 +218,7 @@ class Case:
     documented: tuple[tuple[str, int], ...] = ()
     target: Target | None = None
     states_plan: bool = True
+    weighed: str = ""
 
     def __post_init__(self) -> None:
         """Refuse splits larger than any conv of the chain has blocks, and cases of too many steps."""
@@ -239,7 +241,8 @@ class Case:
     @cached_property
     def kernels(self) -> tuple[KernelChoice, ...]:
         """The choice of a kernel for every conv: the one asked for, the one used, and why."""
-        return choose_kernels(self.chain, self._asked, self.target)
+        found = choose_kernels(self.chain, self._asked, self.target)
+        return tuple(weighed_choice(choice, self.weighed) for choice in found) if self.weighed else found
 
     @cached_property
     def settled(self) -> Plan:

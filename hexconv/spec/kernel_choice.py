@@ -75,6 +75,15 @@ def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None
     return tuple(replace(choice, why=choice.why + left_out) for choice in choices)
 
 
+def weighed_choice(choice: KernelChoice, why: str) -> KernelChoice:
+    """Return a choice that a search made by the figures of several kernels, which say why.
+
+    >>> weighed_choice(KernelChoice("hvx", "hvx", "as asked"), "T 2 against 3 on HMX").why
+    'T 2 against 3 on HMX'
+    """
+    return choice if choice.is_fallback else replace(choice, why=why + KERNELS[choice.used].caveat)
+
+
 def without_effect(plan: Plan, kernel: Kernel) -> tuple[str, ...]:
     """Name the knobs that a plan states and that don't act in the nest of the kernel that its chain gets.
 

@@ -104,6 +104,7 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
         right = sum(found.run.check.passed for found in run)
         verdict = f"{right} of {len(run)} {'is' if right == 1 else 'are'} right"
         yield f"On the simulator they take {packets:,} packets and {slots:,} issue slots; {verdict}."
+    yield from (f"{answer.name}, {found.told}." for answer in network.planned for found in answer.weighed)
     if network.refused or network.not_taken:
         unplanned, alone = counted(len(network.refused), "chain"), counted(len(network.not_taken), "conv")
         yield f"Without a plan: {unplanned}. In no chain: {alone}."
