@@ -20,7 +20,7 @@ from hexconv.written import scratch
 LIMITS = Limits(seconds=120, memory_bytes=4 << 30)
 """The limits of one assembly; an assembler that reaches them counts as one that refuses the text."""
 _ERROR = "error: "
-_TO_QUOTE = re.compile(r'[^ -~]|["\\]')
+_TO_QUOTE = re.compile(r'[^ -~\t]|["\\]')
 
 
 class Refused(Exception):
@@ -102,7 +102,8 @@ def _quoted(text: str) -> str:
     >>> _quoted('.string "a\\n"')
     '.string \\22a\\5cn\\22'
     """
-    return _TO_QUOTE.sub(lambda letter: f"\\{ord(letter[0]):02x}", text)
+    # Nearly all are tabs.
+    return _TO_QUOTE.sub(lambda letter: f"\\{ord(letter[0]):02x}", text).replace("\t", r"\09")
 
 
 _VECTOR = re.compile(r"^\t\tv\d", re.MULTILINE)  # an instruction of LLVM's assembly that writes a vector register

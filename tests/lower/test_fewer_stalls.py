@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hexconv.lower.assembly import packet
+from hexconv.lower.assembly import ALL, Line, needed_before, packet
 from hexconv.lower.fewer_stalls import with_fewer_stalls
 from hexconv.lower.stalls import stall
 
@@ -115,6 +115,15 @@ def test_no_packet_waits_where_there_is_room_and_a_register(body: Packets) -> No
     before, after = list(ran(text)), list(ran(with_fewer_stalls(text, ARCH)))
     assert slots(before) == len(before) + TRIPS
     assert slots(after) == len(after)
+
+
+@given(st.lists(packets(), max_size=4), st.frozensets(st.sampled_from(sorted(ALL))))
+def test_packets_read_the_same_and_leave_the_same_alone_whatever_is_needed_behind_them(
+    drawn: Packets, needed: frozenset[str]
+) -> None:
+    lines = [Line(packet(texts), "\t}") for texts in drawn]
+    read, left = (needed_before(lines, behind) for behind in (frozenset[str](), ALL))
+    assert needed_before(lines, needed) == read | (needed & left)
 
 
 def test_a_packet_goes_that_has_nothing_but_a_load() -> None:
