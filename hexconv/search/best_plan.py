@@ -40,16 +40,14 @@ def best_plan(chain: Chain, question: Question) -> Found:
     started = time.perf_counter()
     space = Space.of(chain, question.plan, question.storages)
     space.check(chain)
-    bound = lower_bound(chain)
-    grid = evaluate(chain, space, question.rates)
-    found = _in_strips(chain, grid, question, choose(chain, grid, question, bound))
+    found = _in_strips(chain, evaluate(chain, space, question.rates), question)
     return replace(found, proof=replace(found.proof, seconds=time.perf_counter() - started))
 
 
-def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
-    """Look at strips of columns too; `grid` and `found` are those of whole rows."""
-    passed_over, bound = 0, lower_bound(chain)
-    grids, known = [grid], _Known(question, found.fewest_packets, found.best, found.quick)
+def _in_strips(chain: Chain, grid: Grid, question: Question) -> Found:
+    """Choose among plans of whole rows, whose grid is given, and those in strips of columns."""
+    passed_over = 0
+    grids, known = [grid], _Known(question, float(grid.latency_packets.min()), None, ()).beside(grid)
     kinds, stale = kinds_of_strips(chain, question.plan.kernel), dict.fromkeys(get_args(ColumnHalo), 0)
     narrowest, fitting = {strip.column_halo: strip for strip in kinds}, dict[ColumnHalo, int]()
 
@@ -71,9 +69,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
             is_stale = fitting[strip.column_halo] and question.objective != "footprint" and gained is known
             stale[strip.column_halo] = stale[strip.column_halo] + 1 if is_stale else 0
             known = gained
-    if len(grids) > 1:
-        found = choose(chain, joined(grids), question, bound)
-    return found.beside(PASSED_OVER, passed_over)
+    return choose(chain, joined(grids), question, lower_bound(chain)).beside(PASSED_OVER, passed_over)
 
 
 MOST_STALE = 4

@@ -8,7 +8,7 @@ from pydantic import computed_field
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
 from hexconv.search.grid import Figures, Grid
-from hexconv.search.question import COSTS, Question, cost, ranked, value
+from hexconv.search.question import COSTS, Question, ranked, value
 from hexconv.search.space import Scope
 from hexconv.spec import Chain
 
@@ -148,13 +148,13 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int) -> Fo
 
 def _leading(grid: Grid, order: Integers, question: Question) -> tuple[Figures, ...]:
     """Return the first plans of an order that differ in any figure."""
-    found: dict[tuple[float, ...], Figures] = {}
+    found: dict[tuple[float, ...], int] = {}
+    costs = [value(grid, name, question) for name in COSTS[question.objective]]
     for number in order:
-        figures = grid.figures(int(number))
-        found.setdefault(cost(figures, question), figures)
+        found.setdefault(tuple(column[number] for column in costs), int(number))
         if len(found) == LEADING:
             break
-    return tuple(found.values())
+    return tuple(map(grid.figures, found.values()))
 
 
 def _better(grid: Grid, order: Integers, question: Question) -> Integers:

@@ -82,6 +82,13 @@ def _words_in_strips(words: tuple[Plan, ...], strip: Strip | None) -> tuple[Plan
     return tuple(replace(plan, **strip.knobs) for plan in words if strip.goes_with(plan)) if strip else words
 
 
+@lru_cache(1 << 14)
+def _with_splits(words: Plan, h_split: int | None, rows: int | None, k_split: int) -> Plan:
+    """Return a plan with some words and splits: all pieces of a chain name the same ones."""
+    stripe = {"h_split": h_split} if h_split else {"rows": rows}
+    return replace(words, **stripe, k_split=k_split)
+
+
 @dataclass(frozen=True)
 class Space:
     """Plans of one chain; a plan's number counts through strips, words, stripes and k_split, the last one fastest.
@@ -184,7 +191,9 @@ class Space:
         words, (_, *others) = _words_in_strips(self.words, self.strips[strips]), self.shape
         rest = int(number) - int(ends[strips]) + self._sizes[strips]
         word, h, k = np.unravel_index(rest, (len(words), *others))
-        return replace(words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
+        h_split = int(self.h_splits[h]) if h < len(self.h_splits) else None
+        rows = None if h_split else self.rows[h - len(self.h_splits)]
+        return _with_splits(words[word], h_split, rows, int(self.k_splits[k]))
 
     @cached_property
     def _sizes(self) -> list[int]:
