@@ -25,6 +25,7 @@ are int16, whose high and low bytes lie in rows of their own.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, gcd, inf
 
 from hexconv.kernel.form import columns_read
@@ -33,6 +34,7 @@ from hexconv.kernel.row_conv import LayoutChoice, RowConv, conv_number, with_spl
 from hexconv.kernel.tiles import BYTES, PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import packed
 from hexconv.spec import Chain, tensor_extents
+from hexconv.spec.extents import REMEMBERED
 
 NARROW_UNITS = (WORD_CHANNELS, 8, 16)
 """The channels of narrow blocks."""
@@ -109,11 +111,19 @@ def filling_stores(start: int, end: int) -> int:
 
 
 def _narrow(chain: Chain, tensor: int, wide: LayoutChoice, unit: int) -> list[LayoutChoice]:
-    """Blocks of `unit` channels for a tensor, unless wide ones take as few bytes: as wide as convs store and load."""
+    """Blocks of `unit` channels for a tensor, unless wide ones take as few bytes."""
+    extents = tensor_extents(chain)[tensor]
+    if ceil(extents.channels / unit) * unit * extents.columns >= wide.row_bytes:
+        return []
+    found = _in_blocks(chain, tensor, unit)
+    return [found] if found.row_bytes < wide.row_bytes else []
+
+
+@lru_cache(REMEMBERED)
+def _in_blocks(chain: Chain, tensor: int, unit: int) -> LayoutChoice:
+    """Blocks of `unit` channels for a tensor, as wide as convs store and load."""
     extents, pixels = tensor_extents(chain)[tensor], VECTOR_BYTES // unit
     batch, rows, columns, channels = logical(extents)
-    if ceil(channels / unit) * unit * columns >= wide.row_bytes:
-        return []
     first, end = extents.valid_columns
     apart = pixels if unit == WORD_CHANNELS else STORED_PIXELS
     stored = first + (ceil((end - first) / apart) - 1) * apart + pixels
@@ -122,8 +132,7 @@ def _narrow(chain: Chain, tensor: int, wide: LayoutChoice, unit: int) -> list[La
         (batch, rows, max(columns, stored, columns_read(chain, tensor, unit)), channels),
         logical="NHWC",
     )
-    found = LayoutChoice(layout, unit)
-    return [found] if found.row_bytes < wide.row_bytes else []
+    return LayoutChoice(layout, unit)
 
 
 def _can_be_narrow(chain: Chain, index: int) -> bool:

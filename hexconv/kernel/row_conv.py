@@ -307,7 +307,7 @@ class RowConv:
     @cached_property
     def filter(self) -> tuple[Layout, Packing]:
         """The layout of its filter, and how its elements are packed."""
-        return self.form.filter_layout
+        return _filter_layout(_Alike(self.decides, self))
 
     @cached_property
     def filter_zero(self) -> int:
@@ -443,7 +443,8 @@ def conv_number(chain: Chain, index: int, kernel: Kernel, k_split: int) -> int:
     """Return the number of a conv, the same for all that are alike in what their rows depend on, but for layouts."""
     conv, source, target = chain.conv[index], *tensor_extents(chain)[index : index + 2]
     # A step has no more tiles than the conv has blocks of channels. Tiles of groups are cut in a way of their own.
-    k_split = k_split if conv.groups > 1 else min(k_split, target.channel_blocks)
+    if conv.groups == 1 and k_split > target.channel_blocks:
+        return conv_number(chain, index, kernel, target.channel_blocks)
     return _number(
         (
             (conv, kernel, k_split, index == 0, index == len(chain.conv) - 1),
@@ -476,6 +477,12 @@ def _estimated(alike: _Alike) -> tuple[type[Form] | None, float]:
     forms = alike.conv.forms
     best = min(forms, key=lambda form: form.row_packets, default=None)
     return (type(best), best.row_packets) if best else (None, inf)
+
+
+@lru_cache(MOST_ESTIMATES)
+def _filter_layout(alike: _Alike) -> tuple[Layout, Packing]:
+    """Return the layout of a conv's filter, and how its elements are packed."""
+    return alike.conv.form.filter_layout
 
 
 @lru_cache(REMEMBERED)

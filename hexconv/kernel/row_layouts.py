@@ -155,6 +155,7 @@ def _output_rows(chain: Chain, unit: int) -> Layout:
     return packed(f"NHCW{columns}{unit * CHANNEL_BLOCK}c", _widened(output, pixels), logical="NHWC")
 
 
+@lru_cache(REMEMBERED)
 def _rows(extents: Extents, unit: int, halves: bool) -> Layout:
     """An intermediate of which `unit` blocks of channels lie together, its bytes apart if they are two."""
     pixels = VECTOR_BLOCKS // unit
@@ -185,6 +186,7 @@ def _pixels(chain: Chain) -> tuple[int, int, int, int]:
     return batch, rows, ceil(columns / pixels) * pixels, channels
 
 
+@lru_cache(REMEMBERED)
 def _widest(chain: Chain, tensor: int) -> Extents:
     """The stored part of a tensor, as wide as what forms load of it in blocks of 32 channels."""
     extents = tensor_extents(chain)[tensor]

@@ -1,6 +1,7 @@
 """Which Adds are operators, against every way to cut a chain with every choice of its Adds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain as joined
 from itertools import combinations, pairwise
 from typing import get_args
@@ -13,14 +14,18 @@ from hexconv.example import NETWORK
 from hexconv.model import import_model
 from hexconv.network.call_costs import price_of_add
 from hexconv.network.planned_model import members_of, plan, question_of
-from hexconv.search import Objective, Question, best_plan, plan_all
+from hexconv.search import Objective, Question, best_plan, cuts, plan_all
 from hexconv.search.adds_apart import adds_apart
 from hexconv.search.cuts import piece_of
+from hexconv.search.found import Found
 from hexconv.search.question import COSTS, value
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Conv2d, Requantize
+from hexconv.spec.addition import Add
+from hexconv.spec.chain import Padding
 from tests.draws import LOWERED
 from tests.strategies import chains, is_supported
 
+SAME = Padding(top=1, left=1, bottom=1, right=1)
 SUMMED = tuple(objective for objective in get_args(Objective) if objective != "footprint")
 
 
@@ -32,7 +37,7 @@ def every_way(chain: Chain, question: Question) -> Iterator[tuple[frozenset[int]
     """Each choice of Adds that are operators, with the costs of each way to cut the chain then that fits."""
     count, adds, first = len(chain.conv), adds_of(chain), COSTS[question.objective][0]
     inner = joined.from_iterable(combinations(range(1, count), size) for size in range(count))
-    for ends in [{0, *cuts, count} for cuts in inner]:
+    for ends in [{0, *places, count} for places in inner]:
         over = {index for index, (low, high) in adds.items() if any(low < end < high for end in ends)}
         free = {index for index, span in adds.items() if ends.issuperset(span)}
         if not over <= free:
@@ -78,3 +83,24 @@ def test_a_network_costs_no_more_than_with_all_adds_between_chains(objective: Ob
     added = price_of_add(whole, next(iter(adds_of(whole))), question)[first]
     costs = [costs[0] + added * (len(chosen.members) > 1), costs[1] + added]
     assert costs[0] <= costs[1] * (1 + question.slack)
+
+
+def test_few_pieces_of_a_long_chain_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    conv = Conv2d(out_channels=16, kernel=(3, 3), padding=SAME, requantize=Requantize(multiplier=1 << 24))
+    sums = [replace(conv, add=Add(from_=f"conv{at}", scales=(0.031, 0.027, 0.043))) for at in range(1, 18, 2)]
+    chain = Chain(input=(1, 16, 16, 16), dtype="uint8", conv=(conv, *(each for add in sums for each in (conv, add))))
+    searched = set[int]()
+
+    def noted(piece: Chain, question: Question) -> Found:
+        searched.add(len(piece.conv))
+        return best_plan(piece, question)
+
+    def chosen() -> frozenset[int]:
+        question = question_of(1 << 20, "latency", threads=4)
+        return adds_apart(chain, question, lambda chain, index: price_of_add(chain, index, question))
+
+    monkeypatch.setattr(cuts, "best_plan", noted)
+    quickly, few = chosen(), set(searched)
+    monkeypatch.setattr("hexconv.search.adds_apart.AT_LEAST", 0.0)
+    assert chosen() == quickly
+    assert max(few) < len(chain.conv) // 2 < max(searched) == len(chain.conv)
