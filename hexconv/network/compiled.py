@@ -18,7 +18,7 @@ from hexconv.apart import Limits, Task, cores, do_all
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
-from hexconv.network.program_steps import Call, Program
+from hexconv.network.program_steps import OTHER, Call, Program
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
@@ -239,12 +239,16 @@ _OPERATOR_FLAGS = (
 )
 
 
-def operators_object(isa: str, views: bool = True) -> bytes:
+IN_PLAIN_C = ("resize", OTHER)
+"""Operators that no code in HVX computes."""
+
+
+def operators_object(isa: str, used: Sequence[str] | None = None) -> bytes:
     """Compile the operators in HVX for an instruction set, or take them from the cache.
 
     Args:
         isa: the instruction set.
-        views: whether views are among them; they take more than half of the time to compile.
+        used: the operators that a network has, by name; all if left out, which takes several times as long.
 
     Raises:
         ToolMissing: zig is not installed.
@@ -253,7 +257,8 @@ def operators_object(isa: str, views: bool = True) -> bytes:
     folders = [resources.files("hexconv.network") / "operators", resources.files("hexconv.build") / "platform"]
     texts = c_files("hexconv.network", "operators") | c_files("hexconv.build", "platform")
     parts = (part for name in sorted(texts) for part in (name, texts[name]))
-    flags = (*_OPERATOR_FLAGS, f"-DHEXCONV_VIEWS={int(views)}")
+    numbers = "|".join(f"HEXCONV_USE_{name.upper()}" for name in used or () if name not in IN_PLAIN_C)
+    flags = (*_OPERATOR_FLAGS, *(() if used is None else (f"-DHEXCONV_USED=({numbers or 0})",)))
     key = content_key(isa, zig_version(), *flags, *parts)
 
     def build(path: Path) -> None:

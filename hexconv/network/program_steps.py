@@ -424,11 +424,6 @@ class Program:
         return tuple(sorted({step.operator for step in self.steps if isinstance(step, Operation)}))
 
     @property
-    def has_views(self) -> bool:
-        """Whether a step copies elements by loops."""
-        return any(isinstance(how, View) for step in self.steps if isinstance(step, Operation) for how in step.how)
-
-    @property
     def outside(self) -> frozenset[str]:
         """The names of the buffers that belong to the caller."""
         return frozenset(port.operand.buffer for port in (*self.inputs, *self.outputs))

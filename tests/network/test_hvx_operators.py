@@ -3,17 +3,20 @@
 Bytes beside a result are never written. What is computed in integers is proven when a network is built; here it runs.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.network.compiled import IN_PLAIN_C
 from hexconv.network.element_moves import tile_of
 from hexconv.network.integer_form import gathered, spread
-from hexconv.network.operator_table import form_of
+from hexconv.network.operator_table import OPERATORS, form_of
 from hexconv.network.program_steps import (
     NCHW,
     NHWC,
@@ -398,3 +401,13 @@ def exchanged(values: np.ndarray, control: np.ndarray, distances: tuple[int, ...
     for distance in distances:
         values = np.where(control & distance, values[places ^ distance], values)
     return values
+
+
+def test_each_operator_in_hvx_can_be_compiled_without_the_others() -> None:
+    text = (resources.files("hexconv.network") / "operators" / "hexconv_hvx.c").read_text()
+    numbers = dict(re.findall(r"HEXCONV_USE_(\w+) = 1 << (\d+),", text))
+    chosen = re.findall(r"if \(HEXCONV_USED & HEXCONV_USE_(\w+)\) operators\.(\w+) = (\w+);", text)
+    assert len(set(numbers.values())) == len(numbers)
+    assert {name.upper(): name for name in OPERATORS if name not in IN_PLAIN_C} == dict(each[:2] for each in chosen)
+    assert all(field == function for _, field, function in chosen)
+    assert set(numbers) == {number for number, _, _ in chosen}

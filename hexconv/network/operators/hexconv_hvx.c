@@ -4,11 +4,27 @@
  * lies, rows, or channels. Rows are written from left to right with whole vectors, and what a vector has behind its pixel is
  * written over by the next one; the last ones of a part are written in part.
  *
- * Views take more than half of the time that this file takes to compile, so a network without any compiles it with HEXCONV_VIEWS
- * as 0: views are in plain C then.
+ * A network's library has those alone that the network has, compiled with HEXCONV_USED as the sum of their numbers below: all take
+ * several times as long. The others are in plain C there. A program of several networks compiles this file itself, before their libraries.
  */
-#ifndef HEXCONV_VIEWS
-#define HEXCONV_VIEWS 1
+enum {
+    HEXCONV_USE_ADD = 1 << 0,
+    HEXCONV_USE_AVERAGE_POOL = 1 << 1,
+    HEXCONV_USE_CONCAT = 1 << 2,
+    HEXCONV_USE_CONV_TRANSPOSE = 1 << 3,
+    HEXCONV_USE_CONVERT = 1 << 4,
+    HEXCONV_USE_DIVIDE = 1 << 5,
+    HEXCONV_USE_GLOBAL_AVERAGE_POOL = 1 << 6,
+    HEXCONV_USE_MAP = 1 << 7,
+    HEXCONV_USE_MATMUL = 1 << 8,
+    HEXCONV_USE_MAX_POOL = 1 << 9,
+    HEXCONV_USE_MULTIPLY = 1 << 10,
+    HEXCONV_USE_SOFTMAX = 1 << 11,
+    HEXCONV_USE_SUBTRACT = 1 << 12,
+    HEXCONV_USE_VIEW = 1 << 13,
+};
+#ifndef HEXCONV_USED
+#define HEXCONV_USED ~0
 #endif
 #include "hexconv_moves.h"
 #include "hexconv_pools.h"
@@ -459,11 +475,19 @@ static int convert(void *user, Tensor source, Tensor result) {
 struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *workers) {
     struct hexconv_operators operators = hexconv_plain_operators();
     operators.user = (void *)(uintptr_t)workers;
-    operators.convert = convert;
-    operators.add = add, operators.multiply = multiply, operators.subtract = subtract, operators.divide = divide;
-    operators.matmul = matmul, operators.conv_transpose = conv_transpose;
-    operators.map = map, operators.concat = concat, operators.softmax = softmax;
-    if (HEXCONV_VIEWS) operators.view = view;
-    operators.max_pool = max_pool, operators.average_pool = average_pool, operators.global_average_pool = global_average_pool;
+    if (HEXCONV_USED & HEXCONV_USE_ADD) operators.add = add;
+    if (HEXCONV_USED & HEXCONV_USE_AVERAGE_POOL) operators.average_pool = average_pool;
+    if (HEXCONV_USED & HEXCONV_USE_CONCAT) operators.concat = concat;
+    if (HEXCONV_USED & HEXCONV_USE_CONV_TRANSPOSE) operators.conv_transpose = conv_transpose;
+    if (HEXCONV_USED & HEXCONV_USE_CONVERT) operators.convert = convert;
+    if (HEXCONV_USED & HEXCONV_USE_DIVIDE) operators.divide = divide;
+    if (HEXCONV_USED & HEXCONV_USE_GLOBAL_AVERAGE_POOL) operators.global_average_pool = global_average_pool;
+    if (HEXCONV_USED & HEXCONV_USE_MAP) operators.map = map;
+    if (HEXCONV_USED & HEXCONV_USE_MATMUL) operators.matmul = matmul;
+    if (HEXCONV_USED & HEXCONV_USE_MAX_POOL) operators.max_pool = max_pool;
+    if (HEXCONV_USED & HEXCONV_USE_MULTIPLY) operators.multiply = multiply;
+    if (HEXCONV_USED & HEXCONV_USE_SOFTMAX) operators.softmax = softmax;
+    if (HEXCONV_USED & HEXCONV_USE_SUBTRACT) operators.subtract = subtract;
+    if (HEXCONV_USED & HEXCONV_USE_VIEW) operators.view = view;
     return operators;
 }
