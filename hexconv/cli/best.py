@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from hexconv.cli.options import Count, Seconds, check_file, check_folder, memory_bytes, model_of, stated_shapes
 from hexconv.cli.progress import counted, starting, waiting
 from hexconv.errors import InputError
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Target
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Engine, Kernel, Objective, Target
 from hexconv.spec.places import Caches
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Options:
         threads: plan for so many Hexagon threads.
         kernel: plan for this kernel instead of the cases' own; of a model, hmx for the pieces that cost no more by the
             objective on it than on hvx.
+        engine: for a model, let the matrix engine requantise exactly, by HVX, or by its own convert (fast), for
+            --kernel hmx.
         target: plan for Hexagon, or for this machine (llvm).
         caches: keep all caches in VTCM; or let the search put some outside (anywhere), where all that a kernel reads
             and writes counts as traffic; or only where nothing fits, or much is moved, and it helps (as-needed); or put
@@ -65,6 +67,7 @@ class Options:
     machine: Path | None = None
     threads: Count = 1
     kernel: Kernel | None = None
+    engine: Engine = "exact"
     target: Target = "hexagon"
     caches: Caches = "as-needed"
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
@@ -108,6 +111,8 @@ def best(*chains: Path, options: Options = DEFAULTS, json: bool = False) -> int:
     check_folder("--output", options.output)
     if model := model_of(chains):
         return _best_model(model, options, json)
+    if options.engine != "exact":
+        raise InputError.because("--engine is for a model (MODEL.onnx)", "leave it out: cases state requantize.engine")
     if options.shape:
         raise InputError.because("--shape is for a model (MODEL.onnx)", "leave it out: cases state their shape")
     known, files = network_of(chains) or (None, chains)
@@ -131,7 +136,8 @@ def _best_model(model: Path, options: Options, json: bool) -> int:
 
     with waiting("planning"):
         imported = import_model(model, stated_shapes("best", options.shape))
-        question = replace(_question(limit_bytes(options.vtcm), options), **of_pieces(options.threads, options.kernel))
+        asked = of_pieces(options.threads, options.kernel, options.engine)
+        question = replace(_question(limit_bytes(options.vtcm), options), **asked)
         planned, batch = plan(imported, question, lambda network: _raced(network, options)), Batch([])
     for member in planned.members:
         if member.refused and member.case.name not in {each.name for each in planned.network.refused}:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from hexconv.cli.options import Count, Seed, check_folder, model_of
 from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError
-from hexconv.spec.choices import Kernel, Objective, Project, Target
+from hexconv.spec.choices import Engine, Kernel, Objective, Project, Target
 
 if TYPE_CHECKING:
     from hexconv.build import Built
@@ -33,6 +33,7 @@ def build_(
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     threads: Count | None = None,
     kernel: Kernel | None = None,
+    engine: Engine = "exact",
     stubs: Annotated[bool, Parameter(negative=())] = False,
     project: Project | None = None,
     seed: Seed = 0,
@@ -62,6 +63,7 @@ def build_(
             this machine.
         kernel: for a model, give every piece this kernel where it serves, and hmx where it costs no more by the
             objective than hvx does; the others get the fastest.
+        engine: let the matrix engine requantise exactly, by HVX, or by its own convert (fast), for --kernel hmx.
         stubs: for a model, leave what hexconv has no operator or no plan for to functions in C, whose signatures are
             written, for you to fill in.
         project: also write a host program, the DSP's side of it, their interface and how to compile them for a device,
@@ -76,7 +78,7 @@ def build_(
     check_folder("--output", output)
     sources = Sources(None, weights, image, random)
     code = Code.of(target, isa)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project, kernel)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, stubs, project, kernel, engine)
     if model := model_of(cases):
         return _build_model(model, sources, asked, output, json)
     _check_cases(asked)
@@ -133,7 +135,7 @@ def _check_cases(asked: ModelOptions) -> None:
     """Refuse options that are for models if case files were given.
 
     Raises:
-        InputError: `--vtcm`, `--objective`, `--shape`, `--threads`, `--kernel` or `--stubs` was given.
+        InputError: `--vtcm`, `--objective`, `--shape`, `--threads`, `--kernel`, `--engine` or `--stubs` was given.
     """
     for option, value in (
         ("--vtcm", asked.vtcm),
@@ -141,6 +143,7 @@ def _check_cases(asked: ModelOptions) -> None:
         ("--shape", " ".join(asked.shapes)),
         ("--threads", asked.threads),
         ("--kernel", asked.kernel),
+        ("--engine", asked.engine if asked.engine != "exact" else ""),
         ("--stubs", " " if asked.stubs else ""),
     ):
         if value:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from hexconv.cli.options import Count, Seconds, Seed
 from hexconv.cli.progress import starting, waiting
 from hexconv.errors import InputError, ToolMissing
-from hexconv.spec.choices import Kernel, Objective, Target
+from hexconv.spec.choices import Engine, Kernel, Objective, Target
 
 SPARE = ("kernel", "pieces", "elements", "convs")
 """The columns that a table leaves out to fit 80 columns."""
@@ -22,6 +22,7 @@ def verify(
     objective: Objective | None = None,
     threads: Count | None = None,
     kernel: Kernel | None = None,
+    engine: Engine = "exact",
     image: Annotated[Path | None, Parameter(name="--input")] = None,
     inputs: Path | None = None,
     mean: str | None = None,
@@ -53,6 +54,7 @@ def verify(
         threads: let each chain run on this many threads of Hexagon; the default is one.
         kernel: give every piece this kernel where it serves, and hmx where it costs no more by the objective than hvx
             does; the others get the fastest.
+        engine: let the matrix engine requantise exactly, by HVX, or by its own convert (fast), for --kernel hmx.
         image: take the model's inputs, by their names, from this .npz file; the default is random ones.
         inputs: compare the first output with ONNX Runtime's over all inputs in this folder, too: .npz files with the
             model's inputs by their names, or for one input .npy files and images (resized; Pillow reads them).
@@ -79,7 +81,7 @@ def verify(
     code = Code.of(target, isa)
     if code.missing:
         raise ToolMissing(code.missing)
-    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, kernel=kernel)
+    asked = ModelOptions(code, vtcm, objective, threads, tuple(shape or ()), seed, kernel=kernel, engine=engine)
     pixels = Pixels(numbers_of("--mean", mean, (0.0,)), numbers_of("--deviation", deviation, (1.0,)))
     wanted = asked.wanted("verify", image)
     with waiting(f"reading {model.name}"):

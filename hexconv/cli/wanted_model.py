@@ -15,7 +15,7 @@ from hexconv.network import Wanted
 from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.spec import Target
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Project
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Engine, Kernel, Objective, Project
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class ModelOptions:
         stubs: whether what is missing is left to functions that the caller writes.
         project: what to write around the library.
         kernel: the kernel that pieces are to get where it serves, hmx where it costs no more; None for the fastest.
+        engine: how the matrix engine requantises.
     """
 
     code: Code
@@ -97,6 +98,7 @@ class ModelOptions:
     stubs: bool = False
     project: Project | None = None
     kernel: Kernel | None = None
+    engine: Engine = "exact"
 
     def wanted(self, command: str, inputs: Path | None = None) -> Wanted:
         """Return what a network is wanted for.
@@ -121,6 +123,7 @@ class ModelOptions:
             seed=self.seed,
             threads=self.threads or 1,
             kernel=self.kernel,
+            engine=self.engine,
             stubs=self.stubs,
             project=self.project,
         )

@@ -28,7 +28,7 @@ from hexconv.run.given import drawn_inputs
 from hexconv.run.tensors import Array
 from hexconv.search import Question
 from hexconv.spec import Plan, Target, choose_kernels
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective, Project
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Engine, Kernel, Objective, Project
 from hexconv.whitelist import identifier
 from hexconv.written import write_folder
 
@@ -50,6 +50,7 @@ class Wanted:
         seed: the seed of the inputs that are drawn.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
         kernel: the kernel that pieces are to get where it serves, hmx where it costs no more; None for the fastest.
+        engine: how the matrix engine requantises: exactly, or by its own convert (fast).
         stubs: whether what hexconv has no operator or no plan for is left to functions that the caller writes.
         project: what to write around the library: a FastRPC project, or nothing.
     """
@@ -63,13 +64,14 @@ class Wanted:
     seed: int = 0
     threads: int = 1
     kernel: Kernel | None = None
+    engine: Engine = "exact"
     stubs: bool = False
     project: Project | None = None
 
     @property
     def question(self) -> Question:
         """The question that the search answers for each chain."""
-        return question_of(self.vtcm_bytes, self.objective, self.target, self.threads, self.kernel)
+        return question_of(self.vtcm_bytes, self.objective, self.target, self.threads, self.kernel, self.engine)
 
 
 def read_network(path: Path, wanted: Wanted) -> Program:

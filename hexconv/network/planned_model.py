@@ -31,7 +31,7 @@ from hexconv.search.cuts import Cut, Piece
 from hexconv.search.grid import Figures
 from hexconv.search.question import of_pieces
 from hexconv.spec import Case, Target
-from hexconv.spec.choices import DEFAULT_OBJECTIVE, Kernel, Objective
+from hexconv.spec.choices import DEFAULT_OBJECTIVE, Engine, Kernel, Objective
 
 
 def question_of(
@@ -40,6 +40,7 @@ def question_of(
     target: Target = "hexagon",
     threads: int = 1,
     kernel: Kernel | None = None,
+    engine: Engine = "exact",
 ) -> Question:
     """Return the question that a search answers for each chain of a model.
 
@@ -49,11 +50,12 @@ def question_of(
         target: where the chains are to run.
         threads: how many threads each chain is to have on Hexagon; on this machine it has one.
         kernel: the kernel that pieces are to get; hmx where it serves and costs no more than hvx. None for the fastest.
+        engine: how the matrix engine requantises.
 
     Raises:
         InputError: more threads are asked for than the plan's architecture has contexts.
     """
-    asked = of_pieces(threads if target == "hexagon" else 1, kernel)
+    asked = of_pieces(threads if target == "hexagon" else 1, kernel, engine)
     return Question(vtcm_bytes, objective, target=target, **asked)
 
 

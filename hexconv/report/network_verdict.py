@@ -45,6 +45,7 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
     """The lines below the table: what differs and where, what is not compared and why, outputs, and the verdict."""
     for chain in verdict.chains:
         yield from _chain_lines(chain)
+    yield from _fast_lines(verdict)
     for conv in dict.fromkeys(verdict.not_taken):
         yield f"{one_line(conv.node)}: not compared: {one_line(conv.reason)}"
     for step in verdict.operators:
@@ -68,6 +69,16 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         packets += f" ({verdict.critical_packets} of the slowest thread, step by step)"
     answers = "; ".join(f"{what}: {_counted(counts)}" for what, counts in verdict.answers.items())
     yield f"{verdict.model} on {verdict.target}{packets}: {WORDS[verdict.answer]} ({answers})"
+
+
+def _fast_lines(verdict: NetworkVerdict) -> Iterator[str]:
+    """Say how far each chain is from ONNX Runtime in the network, where the engine's own convert requantises."""
+    for chain in verdict.chains if verdict.engine == "fast" else ():
+        if of := chain.in_network:
+            yield (
+                f"{chain.case}: in the network, with the engine's convert, {of.rounded + of.differing} of {of.values} "
+                f"elements are not ONNX Runtime's, by {of.largest:.6g} at most"
+            )
 
 
 def _chain_lines(chain: ChainVerdict) -> Iterator[str]:

@@ -21,7 +21,7 @@ from hexconv.search.found import Found
 from hexconv.search.grid import Figures, figures_of
 from hexconv.search.levers import Shortfall, shortfall
 from hexconv.search.question import COSTS, IN_VTCM, SLACK, Question, in_bands, placed, value
-from hexconv.search.weighed_kernels import Weighed, best_weighed, weighed
+from hexconv.search.weighed_kernels import Weighed, best_weighed, computed, weighed
 from hexconv.spec import Case, Chain, KernelChoice, Plan, nest_of
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.plan import WITHOUT_TAG
@@ -186,6 +186,7 @@ class Answer:
     def _winner(self, name: str, piece: Piece) -> Winner:
         chain, figures, question = piece.chain, piece.figures, self.question
         found, plan = weighed(piece.name, chain, figures, question), placed(figures.plan, figures.footprint_bytes)
+        chain = computed(chain, figures.plan.kernel, question)
         return Winner(Case(name, chain, plan, target=question.target, weighed=found.why if found else ""), figures)
 
 

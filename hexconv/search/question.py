@@ -24,7 +24,7 @@ from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import Machine, Rates, memory_of, rates
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
-from hexconv.spec.choices import Kernel, Objective
+from hexconv.spec.choices import Engine, Kernel, Objective
 from hexconv.spec.kernels import KERNELS, fastest_first
 from hexconv.spec.knobs import acts
 from hexconv.spec.places import MIXED, SEARCHED, Caches, Storage
@@ -103,6 +103,7 @@ class Question:
         machine: the device whose pace and memory times are told by; the architecture's where this is left out.
         weighs: further kernels, which a chain gets instead of the plan's where it costs less on them by the objective
             (`hexconv.search.weighed_kernels`).
+        engine: how the matrix engine requantises what it computes: exactly, or by its own convert (fast).
     """
 
     vtcm_bytes: int
@@ -114,6 +115,7 @@ class Question:
     equally_quick: float | None = None
     machine: Machine | None = None
     weighs: tuple[Kernel, ...] = ()
+    engine: Engine = "exact"
 
     @property
     def by_kernel(self) -> tuple["Question", ...]:
@@ -199,17 +201,23 @@ def _without_threads(kernel: Kernel) -> dict[str, int]:
     return {} if acts("threads", kernel) else {"threads": 1}
 
 
-def of_pieces(threads: int, kernel: Kernel | None = None) -> dict[str, Any]:
-    """Return the plan and the weighed kernels of the question that is asked for the pieces of a model.
+def of_pieces(threads: int, kernel: Kernel | None = None, engine: Engine = "exact") -> dict[str, Any]:
+    """Return the plan, the weighed kernels and the engine of the question that is asked for the pieces of a model.
 
     A kernel that convs get only where it is asked for is weighed beside the fastest of the others.
+
+    Raises:
+        InputError: the convert of the matrix engine is asked for, and the engine is not.
 
     >>> of_pieces(4, "hmx")["plan"].slug, of_pieces(4, "hmx")["weighs"], of_pieces(1, "hvx")["weighs"]
     ('ks1-hs1-t4-hvx', ('hmx',), ())
     """
+    if engine == "fast" and kernel != "hmx":
+        what = f"--engine fast with --kernel {kernel}" if kernel else "--engine fast without --kernel hmx"
+        raise InputError.because(f"{what}: it is the convert of the matrix engine", "add --kernel hmx, or leave it out")
     if kernel is None or KERNELS[kernel].is_offered:
         return {"plan": in_bands(threads, kernel), "weighs": ()}
-    return {"plan": in_bands(threads, fastest_first("hexagon")[0]), "weighs": (kernel,)}
+    return {"plan": in_bands(threads, fastest_first("hexagon")[0]), "weighs": (kernel,), "engine": engine}
 
 
 def in_bands(threads: int, kernel: Kernel | None = None) -> Plan:

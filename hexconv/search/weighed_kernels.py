@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from hexconv.errors import Unsupported
+from hexconv.errors import InputError, Unsupported
 from hexconv.search.best_plan import REMEMBERED, best_plan
 from hexconv.search.found import DIGITS, LEADING, Found, Proof
 from hexconv.search.grid import Figures
@@ -49,9 +49,10 @@ def by_kernel(chain: Chain, question: Question) -> Mapping[Kernel, Found]:
     found: dict[Kernel, Found] = {}
     refusals: list[Unsupported] = []
     for asked in question.by_kernel:
-        if (kernel := asked.plan.kernel) and asked.settled(chain).plan.kernel == kernel:
+        own = computed(chain, asked.plan.kernel, question)
+        if (kernel := asked.plan.kernel) and asked.settled(own).plan.kernel == kernel:
             try:
-                found[kernel] = best_plan(chain, asked)
+                found[kernel] = best_plan(own, asked)
             except Unsupported as refusal:
                 refusals.append(refusal)
     if found:
@@ -60,6 +61,25 @@ def by_kernel(chain: Chain, question: Question) -> Mapping[Kernel, Found]:
         raise refusals[0]
     alone = replace(question, weighs=())
     return {alone.settled(chain).plan.kernel or "plain": best_plan(chain, alone)}
+
+
+@lru_cache(REMEMBERED)
+def computed(chain: Chain, kernel: Kernel | None, question: Question) -> Chain:
+    """Return what a kernel computes of a chain: on the matrix engine by its own convert, where the question says so.
+
+    Where the engine has no convert for a conv of the chain, all of them are requantised exactly.
+    """
+    if question.engine == "exact" or kernel != "hmx":
+        return chain
+    try:
+        convs = (
+            replace(conv, requantize=conv.requantize and replace(conv.requantize, engine=question.engine))
+            for conv in chain.conv
+        )
+        converted = replace(chain, conv=tuple(convs))
+    except InputError:  # such as of int16
+        return chain
+    return chain if any(refusals(converted, kernel)) else converted
 
 
 def _together(found: Sequence[Found], question: Question) -> Found:

@@ -5,6 +5,7 @@ from typing import Literal
 Kernel = Literal["plain", "hvx", "hmx"]
 Target = Literal["llvm", "hexagon"]
 Project = Literal["fastrpc"]
+Engine = Literal["exact", "fast"]
 """What `build` writes around a library: a host program and the DSP's side of it."""
 RunTarget = Literal["llvm", "hexagon", "mlir"]
 """Where a case runs: `mlir` is this machine, through the chain's linalg."""

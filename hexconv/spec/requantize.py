@@ -6,10 +6,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
+from hexconv.spec.choices import Engine
 from hexconv.spec.fields import STRICT, in_one_line
 
 Rounding = Literal["away", "up", "even"]
-Engine = Literal["exact", "fast"]
 PerChannel = Literal["per_channel"]
 PER_CHANNEL: PerChannel = "per_channel"
 Multiplier = Annotated[int, Field(ge=1, le=2**31 - 1)]

@@ -27,6 +27,7 @@ from hexconv.spec import Chain, Conv2d, Padding, Requantize
 from hexconv.spec.activations import CLAMPS, CURVES, TABLE, Activation
 from hexconv.spec.addition import Add
 from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.choices import Engine
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import MOST_ENGINE_PHASES, MOST_ENGINE_TAPS, Kernel
@@ -34,7 +35,7 @@ from hexconv.spec.knobs import KNOBS
 from hexconv.spec.names import INPUT, conv_name
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.places import STORAGES, Storage
-from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Engine, Rounding
+from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Rounding
 
 Choice = TypeVar("Choice")
 

@@ -187,6 +187,7 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
         ran.critical_packets if ran else None,
         reason,
         outputs_of(pairs) if pairs else None,
+        wanted.engine,
     )
 
 

@@ -22,6 +22,7 @@ from hexconv.run.machine_parts import saturation
 from hexconv.spec import Chain, Requantize
 from hexconv.spec.activations import SLOPE, TABLE
 from hexconv.spec.case import sums_by_channel
+from hexconv.spec.choices import Engine
 from hexconv.spec.curves import activated
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.names import bias_name
@@ -287,6 +288,7 @@ class NetworkVerdict:
         critical_packets: the packets of the slowest thread, step by step; None on another target.
         reason: why the program was not run; empty where it was.
         many: the first output over many inputs; None where one input was asked for.
+        engine: how the matrix engine requantises what it computes; what is `fast` is held against numpy alone.
     """
 
     model: str
@@ -301,6 +303,7 @@ class NetworkVerdict:
     critical_packets: int | None = None
     reason: str = ""
     many: Outputs | None = None
+    engine: Engine = "exact"
 
     @computed_field
     @property
