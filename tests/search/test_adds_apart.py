@@ -14,9 +14,9 @@ from hexconv.example import NETWORK
 from hexconv.model import import_model
 from hexconv.network.call_costs import price_of_add
 from hexconv.network.planned_model import members_of, plan, question_of
-from hexconv.search import Objective, Question, best_plan, cuts, plan_all
+from hexconv.search import Objective, Question, best_plan, plan_all
 from hexconv.search.adds_apart import adds_apart
-from hexconv.search.cuts import piece_of
+from hexconv.search.cuts import Pieces, piece_of
 from hexconv.search.found import Found
 from hexconv.search.question import COSTS, value
 from hexconv.spec import Chain, Conv2d, Requantize
@@ -89,17 +89,17 @@ def test_few_pieces_of_a_long_chain_are_searched(monkeypatch: pytest.MonkeyPatch
     conv = Conv2d(out_channels=16, kernel=(3, 3), padding=SAME, requantize=Requantize(multiplier=1 << 24))
     sums = [replace(conv, add=Add(from_=f"conv{at}", scales=(0.031, 0.027, 0.043))) for at in range(1, 18, 2)]
     chain = Chain(input=(1, 16, 16, 16), dtype="uint8", conv=(conv, *(each for add in sums for each in (conv, add))))
-    searched = set[int]()
+    searched, found = set[int](), Pieces.found
 
-    def noted(piece: Chain, question: Question) -> Found:
-        searched.add(len(piece.conv))
-        return best_plan(piece, question)
+    def noted(pieces: Pieces, first: int, end: int) -> Found | None:
+        searched.add(end - first)
+        return found(pieces, first, end)
 
     def chosen() -> frozenset[int]:
         question = question_of(1 << 20, "latency", threads=4)
         return adds_apart(chain, question, lambda chain, index: price_of_add(chain, index, question))
 
-    monkeypatch.setattr(cuts, "best_plan", noted)
+    monkeypatch.setattr(Pieces, "found", noted)
     quickly, few = chosen(), set(searched)
     monkeypatch.setattr("hexconv.search.adds_apart.AT_LEAST", 0.0)
     assert chosen() == quickly
