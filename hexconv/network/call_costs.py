@@ -17,8 +17,19 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.network.compiled import arena_of, lives_of
-from hexconv.network.pairs_and_pools import ADD
-from hexconv.network.program_steps import OTHER, Filters, Operand, Operation, Program, Resident, View, Window
+from hexconv.network.pairs_and_pools import ADD, PAIRS
+from hexconv.network.program_steps import (
+    NHWC,
+    OTHER,
+    Filters,
+    Operand,
+    Operation,
+    Program,
+    Resident,
+    View,
+    Window,
+    is_codes,
+)
 from hexconv.network.resident_sets import handed_bytes
 from hexconv.search.adds_apart import moved_by_add
 from hexconv.search.question import Question
@@ -156,7 +167,8 @@ def _operators(planned: "PlannedModel") -> list[PartCost]:
 def _kind(program: Program, kind: str, steps: list[Operation], on_hexagon: bool, threads: int) -> PartCost:
     packets = [packets_of(step, on_hexagon) for step in steps]
     spread = [
-        count / (threads if in_vectors(step, on_hexagon) else 1) for step, count in zip(steps, packets, strict=True)
+        count / (threads if in_vectors(step, on_hexagon) or _by_rows(step, on_hexagon) else 1)
+        for step, count in zip(steps, packets, strict=True)
     ]
     moved, whole = sum(sum(program.moved_bytes(step)) for step in steps), round(sum(packets))
     names = [each.tensor for each in program.residents]
@@ -182,6 +194,17 @@ def price_of_add(chain: Chain, index: int, question: Question) -> dict[str, floa
 def in_vectors(step: Operation, on_hexagon: bool = True) -> bool:
     """Whether an operator is computed in HVX, on all threads: it has an integer form."""
     return on_hexagon and bool(step.result.integers)
+
+
+def _by_rows(step: Operation, on_hexagon: bool) -> bool:
+    """Whether plain C computes rows of two tensors on all threads: an image's, one after the other in memory."""
+    operands = (*step.sources, step.result)
+    return (
+        on_hexagon
+        and step.operator in PAIRS
+        and step.result.extents[1] > 1
+        and all(each.extents[0] == 1 and each.layout == NHWC and (each.is_float or is_codes(each)) for each in operands)
+    )
 
 
 def packets_of(step: Operation, on_hexagon: bool = True) -> float:

@@ -101,6 +101,8 @@ def of_halves(draw: Draw) -> Drawn:
 def of_reals(draw: Draw) -> Drawn:
     """Codes and floats, some repeated along axes, in each layout."""
     extents, layout = draw.extents(), str(draw.random.choice([NHWC, NCHW]))
+    if draw.chance(0.2):  # rows for each thread
+        extents, layout = (1, 1 + draw.below(12), 1 + draw.below(12), 512), NHWC
     operator = str(draw.random.choice(["add", "subtract", "multiply", "divide"]))
     sources, repeated = [], draw.random.integers(0, 8, 4)  # of 0 and 1, by the one or the other
     for number, name in enumerate(("one", "other")):

@@ -344,25 +344,48 @@ static int of_two(void *user, Tensor one, Tensor other, Tensor result) {
     return 1;
 }
 
-static int add(void *user, Tensor one, Tensor other, Tensor result) {
-    const int left = of_two(user, one, other, result);
-    return left == 1 ? hexconv_plain_operators().add(NULL, one, other, result) : left;
+typedef int Binary(void *user, Tensor one, Tensor other, Tensor result);
+
+/* Rows of an image in plain C: a source has as many, or one for all of them. */
+struct in_rows {
+    Tensor one, other, result;
+    Binary *plain;
+};
+
+enum { FEW_ELEMENTS = 2048 }; /* in plain C, that no other thread is woken for */
+
+static struct hexconv_tensor rows_of(Tensor tensor, size_t rows, size_t first, size_t end) {
+    struct hexconv_tensor some = *tensor;
+    if ((size_t)tensor->h != rows) return some;
+    some.data = (uint8_t *)tensor->data + bytes_of(tensor) / rows * first, some.h = (int)(end - first);
+    return some;
 }
 
-static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
-    const int left = of_two(user, one, other, result);
-    return left == 1 ? hexconv_plain_operators().multiply(NULL, one, other, result) : left;
+static void rows_part(const void *given, size_t first, size_t end) {
+    const struct in_rows *const work = given;
+    const size_t rows = (size_t)work->result->h;
+    const struct hexconv_tensor one = rows_of(work->one, rows, first, end), other = rows_of(work->other, rows, first, end), result = rows_of(work->result, rows, first, end);
+    work->plain(NULL, &one, &other, &result);
 }
 
-static int subtract(void *user, Tensor one, Tensor other, Tensor result) {
+/* What HVX leaves to plain C goes by rows, where these lie one after the other in all three tensors. */
+static int of_two_or(Binary *plain, void *user, Tensor one, Tensor other, Tensor result) {
+    const struct in_rows work = {one, other, result, plain};
     const int left = of_two(user, one, other, result);
-    return left == 1 ? hexconv_plain_operators().subtract(NULL, one, other, result) : left;
+    if (left != 1) return left;
+    const Tensor all[3] = {one, other, result};
+    for (int i = 0; i < 3; i++)
+        if (all[i]->n != 1 || all[i]->layout != HEXCONV_NHWC || (all[i]->dtype != HEXCONV_FLOAT32 && !has_bytes(all[i]))) return plain(NULL, one, other, result);
+    return in_parts(user, rows_part, &work, (size_t)result->h, FEW_ELEMENTS / (size_t)(result->w * result->c) + 1);
 }
 
-static int divide(void *user, Tensor one, Tensor other, Tensor result) {
-    const int left = of_two(user, one, other, result);
-    return left == 1 ? hexconv_plain_operators().divide(NULL, one, other, result) : left;
-}
+static int add(void *user, Tensor one, Tensor other, Tensor result) { return of_two_or(hexconv_plain_operators().add, user, one, other, result); }
+
+static int multiply(void *user, Tensor one, Tensor other, Tensor result) { return of_two_or(hexconv_plain_operators().multiply, user, one, other, result); }
+
+static int subtract(void *user, Tensor one, Tensor other, Tensor result) { return of_two_or(hexconv_plain_operators().subtract, user, one, other, result); }
+
+static int divide(void *user, Tensor one, Tensor other, Tensor result) { return of_two_or(hexconv_plain_operators().divide, user, one, other, result); }
 
 static int map(void *user, Tensor source, const float *reals, int count, Tensor result) {
     if (form_of(result) == HEXCONV_TABLE && are_alike(source, result)) return look_up_all(user, source, result);
