@@ -13,6 +13,7 @@ from hexconv.spec import Case, Chain, Conv2d
 from reports import hvx
 from reports.halide import pipelines
 from reports.halide.two_convs import packed
+from tests.deep import one_in
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = sorted((SCHEDULES / "hvx").glob("*.toml"))
@@ -75,7 +76,7 @@ def test_figures_of_a_kernel_that_differs_from_build_to_build_stay() -> None:
     assert row["ratio"] == round(10 / row["issue_slots"], 3)
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_in(2, CASES), ids=lambda path: path.stem)
 def test_the_committed_listings_are_what_is_built(path: Path) -> None:
     case = Case.load(path)
     built = annotated_tir(case, lower_case(case), "as the closed form predicts")

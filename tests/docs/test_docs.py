@@ -23,6 +23,7 @@ from hexconv.docs.mkdocs.reference_pages import drawings, pages
 from hexconv.docs.mkdocs.release_notes import RELEASES, changes_page
 from hexconv.report.costs import own_cost
 from hexconv.spec import Case, Plan
+from tests.deep import DEEP
 from tests.docs.console import FENCE, inside, matches, play, steps
 
 ROOT = Path(__file__).parents[2]
@@ -37,12 +38,17 @@ ON_THE_SIMULATOR = re.compile(r"--target hexagon|^make .* (run|check)$")
 """Pages with such commands need qemu-hexagon."""
 
 
+BUILT_FOR_A_DEVICE = [DOCS / "how-to" / "project.md"]
+"""Pages whose commands compile both sides of a project, as tests/build/test_device_project.py does, too."""
+
+
 def _with_commands() -> Iterator[ParameterSet]:
     """The README and every page of the site that shows a command."""
     for page in (ROOT / "README.md", *PAGES):
         commands = [step.command for step in steps(page.read_text()) if step.command]
         marks = [pytest.mark.simulator] if any(map(ON_THE_SIMULATOR.search, commands)) else []
         marks += [pytest.mark.mlir] if any("--target mlir" in command for command in commands) else []
+        marks += [DEEP] if page in BUILT_FOR_A_DEVICE else []
         if commands:
             yield pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 

@@ -33,7 +33,7 @@ from hexconv.network.program_steps import (
 )
 from hexconv.network.views import Placed, loops
 from reports.operators import Drawn, codes_of, run_operations
-from tests.draws import RUN
+from tests.draws import drawn
 
 TOGETHER, MOST_ELEMENTS = 40, 20_000
 
@@ -349,7 +349,7 @@ KINDS = (
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")  # of windows in the padding alone
-@RUN
+@drawn(50)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 1, 3]))
 def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
     draw = Draw(seed)

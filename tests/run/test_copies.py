@@ -51,7 +51,7 @@ def _builtin(name: str, arguments: str) -> str:
 
 
 def run(module: tvm.IRModule, place: str, moment: Moment) -> Measurement:
-    runner = Host(Copies(moment)) if place == "llvm" else Simulator(copies=Copies(moment))
+    runner = Host(Copies(moment)) if place == "llvm" else Simulator(copies=Copies(moment), slots=False)
     return runner.run(module, [INPUT], [((256,), "float32")])
 
 

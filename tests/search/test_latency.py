@@ -9,7 +9,7 @@ import pytest
 from hexconv.analyze import Planned, needed_macs
 from hexconv.lower import lower_case
 from hexconv.report.best_table import bound_lines
-from hexconv.run.measure import measure
+from hexconv.run.measure import run_case, runner_of
 from hexconv.search import Question, Space, best_plan, evaluate
 from hexconv.search.machine import known_machines, rates
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
@@ -46,7 +46,7 @@ CASES = {"few-channels": FEW_CHANNELS} | SPILLED | {f"drawn-{number}": case for 
 @pytest.mark.parametrize("name", CASES)
 def test_the_model_of_hvx_kernels_is_near_a_run(name: str) -> None:
     case = CASES[name]
-    result = measure(case, lower_case(case), "hexagon")
+    result = run_case(case, lower_case(case), runner_of(case, "hexagon", slots=False))
     assert result.check.passed
     assert result.counts
     modelled = rates("v68").packets(Planned.of(case))
