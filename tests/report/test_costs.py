@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
 from hexconv.report.page.case_view import Measured, case_view
+from hexconv.report.plots.cost_plots import FRONT_HEIGHT, FRONT_WIDTH, points_apart
 from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
 from tests.draws import LOWERED, RUN
 from tests.strategies import cases
@@ -82,3 +84,20 @@ def test_a_plot_that_says_nothing_is_not_drawn() -> None:
     ):
         case = Case("one", Chain(input=(1, 32, 32, 32), conv=(conv, conv)), plan)
         assert [plot.name for plot in case_view(case, Measured(None, {}, None, ())).plots] == [f"one-{w}" for w in what]
+
+
+SIZES = st.floats(1, 1e6)
+
+
+@given(st.lists(st.tuples(SIZES, SIZES), min_size=1))
+def test_every_plan_lies_under_a_dot(points: list[tuple[float, float]]) -> None:
+    dots = points_apart(points)
+    assert set(dots) <= set(points)
+    across, up = max(x for x, _ in points) / FRONT_WIDTH, max(y for _, y in points) / FRONT_HEIGHT
+    for x, y in points:
+        assert any(abs(x - a) <= 3.01 * across and abs(y - b) <= 3.01 * up for a, b in dots)
+
+
+def test_dots_that_others_hide_are_left_out() -> None:
+    near = [(1000 + step / 1000, 1000.0) for step in range(1000)]
+    assert len(points_apart([(1e5, 1e5), *near])) == 2

@@ -35,6 +35,8 @@ from hexconv.spec import Case, Plan
 from hexconv.written import whole_file
 
 REFUSED_SIGN = "✗"
+FRONT_WIDTH, FRONT_HEIGHT = WIDTH - 60, 220
+"""Pixels of the plot of footprint against traffic."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCo
     mine = [(own.footprint_bytes / x_unit.bytes, own.traffic_bytes / y_unit.bytes)]
     x = alt.X("x:Q", title=f"footprint, {x_unit.name}", scale=_from_zero([x for x, _ in points]), axis=_axis())
     y = alt.Y("y:Q", title=f"traffic, {y_unit.name}", scale=_from_zero([y for _, y in points]), axis=_axis())
-    dots = _layer(points).mark_circle(color=PEER, size=22, opacity=1).encode(x=x, y=y)
+    dots = _layer(points_apart(points)).mark_circle(color=PEER, size=22, opacity=1).encode(x=x, y=y)
     stairs = _layer(line).mark_line(color=BAR, interpolate="step-after", strokeWidth=2).encode(x="x:Q", y="y:Q")
     corners = _layer(line).mark_circle(color=BAR, size=50, opacity=1, stroke=PAPER).encode(x="x:Q", y="y:Q")
     ring = _layer(mine).mark_point(color=MARK, size=110, strokeWidth=2).encode(x="x:Q", y="y:Q")
@@ -267,7 +269,14 @@ def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCo
     if min(points)[0] <= capacity / x_unit.bytes <= max(points)[0] * 1.2:
         end = alt.Chart(data([{"x": capacity / x_unit.bytes}]))
         layers.append(end.mark_rule(color=FAINT, strokeDash=[4, 3]).encode(x="x:Q"))
-    return themed(alt.layer(*layers).properties(width=WIDTH - 60, height=220))
+    return themed(alt.layer(*layers).properties(width=FRONT_WIDTH, height=FRONT_HEIGHT))
+
+
+def points_apart(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return one point a square of 3 pixels: its dot of 5 hides the others, which a page would carry for nothing."""
+    column = max(x for x, _ in points) / FRONT_WIDTH * 3
+    row = max(y for _, y in points) / FRONT_HEIGHT * 3
+    return list({(x // column, y // row): (x, y) for x, y in points}.values())
 
 
 def _layer(points: list[tuple[float, float]]) -> alt.Chart:
