@@ -555,11 +555,6 @@ class Chain:
         return ((1, 1),) * len(self.shapes)
 
     @property
-    def last_phases(self) -> tuple[tuple[int, int], ...]:
-        """The last phase of every tensor that is read, down and across."""
-        return ((0, 0),) * len(self.shapes)
-
-    @property
     def keeps_columns(self) -> bool:
         """Whether the padding right of intermediates are columns that an earlier image of the batch has left."""
         return False

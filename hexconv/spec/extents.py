@@ -69,8 +69,8 @@ def slabs_read(conv: Conv2d, slabs: int) -> int:
 def slab_convs(chain: Chain) -> tuple[Conv2d, ...]:
     """Return every conv of a chain as one that counts slabs; slabs of phase images are one apart."""
     return tuple(
-        in_slabs(conv) if source == (1, 1) else _in_phases(conv, source[0], last[0])
-        for conv, source, last in zip(chain.conv, chain.phases, chain.last_phases[1:], strict=False)
+        in_slabs(conv) if source == (1, 1) else _in_phases(conv, source[0], target.last_phase[0])
+        for conv, source, target in zip(chain.conv, chain.phases, tensor_extents(chain)[1:], strict=False)
     )
 
 
@@ -240,6 +240,11 @@ def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
     made = output.valid_columns[1] if chain.keeps_columns else output.columns
     of_block = COLUMN_BLOCK * phases[1]
     columns, left = _with_logical(conv.columns_read(made), conv.padding.left + across * output.left, of_block)
+    axes = zip(conv.stride, conv.dilation, conv.kernel, output.last_phase, strict=True)
+    read = [
+        max((stride * phase + tap * apart) % count for phase in range(last + 1) for tap in range(taps))
+        for (stride, apart, taps, last), count in zip(axes, phases, strict=True)
+    ]
     return Extents(
         batch=shape[0],
         rows=rows,
@@ -250,7 +255,7 @@ def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
         logical_rows=shape[1],
         logical_columns=shape[2],
         phases=phases,
-        last_phase=chain.last_phases[index],
+        last_phase=(read[0], read[1]),
     )
 
 

@@ -7,7 +7,7 @@ from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.choices import Kernel, Nest, Target
 from hexconv.spec.extents import tensor_extents
 from hexconv.spec.narrowing import MADE_UNSIGNED
-from hexconv.spec.phases import stride_phases
+from hexconv.spec.phases import in_phases, stride_phases
 from hexconv.spec.ranges import sums_refusals
 
 Knobs = dict[str, int | str]
@@ -199,6 +199,10 @@ def _engine_refusal(chain: Chain, index: int) -> str:
     if chain.dtype not in ("uint8", "int8"):
         return f"hmx serves uint8 and int8 chains, this one is {chain.dtype}"
     largest = LARGEST_BYTE * (LARGEST_WEIGHT + abs(signed_zero_point(chain, index)))
+    source = tensor_extents(in_phases(chain, "hmx"))[index]
+    has_elements = all(
+        any(end > first for first, end in places) for places in (source.rows_of_images, source.columns_of_images)
+    )
     wrong = {
         f"strides whose product is {MOST_ENGINE_PHASES} at most; from {name} on it is {max(images[index])}": (
             max(images[index]) > MOST_ENGINE_PHASES
@@ -206,6 +210,7 @@ def _engine_refusal(chain: Chain, index: int) -> str:
         f"kernels that reach 8 by 8 pixels at most; that of {name} reaches {reached[0]} by {reached[1]}": (
             max(reached) > MOST_ENGINE_TAPS
         ),
+        f"convs that read an element; {name} reads padding alone": not has_elements,
         f"convs alone; {name} is a pool": conv.pool is not None,
         f"convs that are requantised; {name} is not": conv.requantize is None,
         f"convs that add no tensor; {name} adds {conv.add and conv.add.from_}": conv.add is not None,

@@ -47,28 +47,6 @@ def stride_phases(chain: Chain) -> tuple[Phases, ...]:
     return chain.backwards((1, 1), read)
 
 
-@lru_cache(REMEMBERED)
-def last_phases(chain: Chain) -> tuple[Phases, ...]:
-    """Return the last phase of every tensor that is read: a kernel smaller than its stride steps over some.
-
-    >>> from hexconv.spec.chain import Conv2d
-    >>> convs = (Conv2d(out_channels=8, kernel=(3, 3)), Conv2d(out_channels=8, kernel=(1, 2), stride=(2, 3)))
-    >>> last_phases(Chain(input=(1, 16, 16, 8), conv=convs))
-    ((1, 2), (0, 1), (0, 0))
-    """
-    images = stride_phases(chain)
-
-    def read(index: int, made: tuple[set[int], ...]) -> tuple[set[int], ...]:
-        conv = chain.conv[index]
-        axes = zip(made, images[index], conv.stride, conv.dilation, conv.kernel, strict=True)
-        return tuple(
-            {(stride * phase + tap * apart) % count for phase in phases for tap in range(taps)}
-            for phases, count, stride, apart, taps in axes
-        )
-
-    return tuple((max(down), max(across)) for down, across in chain.backwards(({0}, {0}), read))
-
-
 @hashed_once
 @validated(frozen=True, kw_only=True, config=STRICT)
 class PhasedChain(Chain):
@@ -78,11 +56,6 @@ class PhasedChain(Chain):
     def phases(self) -> tuple[Phases, ...]:
         """The phase images of every tensor."""
         return stride_phases(self)
-
-    @property
-    def last_phases(self) -> tuple[Phases, ...]:
-        """The last phase of every tensor that is read."""
-        return last_phases(self)
 
 
 def in_phases(chain: Chain, kernel: Kernel | None) -> Chain:

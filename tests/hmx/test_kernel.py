@@ -216,6 +216,25 @@ def test_phases_that_nothing_reads_are_not_copied(name: str, halo: Halo) -> None
     assert any(len(tensor.images) < prod(tensor.phases) for tensor in tensors)
 
 
+@pytest.mark.parametrize("stride", [(2, 1), (1, 2)])
+def test_a_conv_of_which_nothing_is_read_goes_to_hvx(stride: tuple[int, int]) -> None:
+    """Its one pixel lies in a phase image that no tap reads: all outputs of the next conv come of padding."""
+    one = replace(CONV, kernel=(1, 1), padding=Padding())
+    convs = (one, replace(one, stride=stride, padding=Padding(top=stride[0] - 1, left=stride[1] - 1)))
+    choices = choose_kernels(replace(CHAIN, input=(1, 1, 1, 40), conv=convs), Plan(kernel="hmx"), "hexagon")
+    assert {choice.used for choice in choices} == {"hvx"}
+    assert any("convs that read an element; chain.conv[1] reads padding alone" in choice.why for choice in choices)
+
+
+def test_phases_between_those_that_are_read_are_made_of_what_is_stored() -> None:
+    """Of phases 0, 1, 2 the second conv reads 0 and 2; the first makes 1 too, and reads phase 5 for it."""
+    first = replace(CONV, kernel=(2, 1), stride=(2, 1), dilation=(3, 1), padding=Padding())
+    second = replace(CONV, kernel=(2, 1), stride=(3, 1), dilation=(2, 1), padding=Padding())
+    case = Case("between", replace(CHAIN, input=(1, 60, 5, 40), conv=(first, second)), Plan(kernel="hmx"))
+    assert counted_as_predicted(case, lower_case(case)) == []
+    assert tensor_extents(in_phases(case.chain, "hmx"))[0].last_phase == (5, 0)
+
+
 @pytest.mark.parametrize("number", one_in(8, range(64)))
 def test_drawn_cases_are_counted_as_predicted(number: int) -> None:
     """Bytes and multiply-accumulates of every stride, phase and plan; nothing runs."""
