@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hexconv.lower.assembly import ALL, Line, needed_before, packet
+from hexconv.lower.assembly import ALL, Line, listing, needed_before, packet
 from hexconv.lower.fewer_stalls import with_fewer_stalls
 from hexconv.lower.stalls import stall
 
@@ -124,6 +124,14 @@ def test_packets_read_the_same_and_leave_the_same_alone_whatever_is_needed_behin
     lines = [Line(packet(texts), "\t}") for texts in drawn]
     read, left = (needed_before(lines, behind) for behind in (frozenset[str](), ALL))
     assert needed_before(lines, needed) == read | (needed & left)
+
+
+def test_a_register_is_needed_before_a_loop_that_leaves_it_alone() -> None:
+    first, loop = "\t{\n\t\tv0 = vmem(r1+#0)\n\t}", "\t{\n\t\tr2 = add(r2,#-1)\n\t\tif (p0) jump:nt .La\n\t}"
+    last = "\t{\n\t\tvmem(r1+#1) = v0\n\t\tjumpr r31\n\t}"
+    found = listing("\n".join(["main:", first, ".La:", loop, last, ""]))
+    assert found
+    assert [sorted(block.needed) for block in found.blocks if block.lines] == [["v0"], ["v0"], []]
 
 
 def test_a_packet_goes_that_has_nothing_but_a_load() -> None:
