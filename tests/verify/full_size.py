@@ -1,6 +1,7 @@
 """Five networks at full size, quantised by ONNX Runtime's own tool: `python -m tests.verify.full_size FOLDER [NAME..]`.
 
-Each is NAME.onnx, or with `--forms` NAME-FORM.onnx in these forms.
+Each is NAME.onnx, or with `--forms` NAME-FORM.onnx in these forms. With `--codes` stands NAME-codes.onnx or
+NAME-FORM-codes.onnx beside it: the same network, whose input and output are codes of 8 bits instead of floats.
 
 ResNet-18 and MobileNetV2 for 224x224 (He et al. 2015; Sandler et al. 2018); for 128x128 FSRCNN (Dong et al. 2016), a
 U-Net of four levels with 32 channels (Ronneberger et al. 2015) and an EDSR of four blocks (Lim et al. 2017). Random
@@ -105,8 +106,33 @@ def edsr() -> tuple[Full, str]:
 NETWORKS = {network.__name__: network for network in (resnet18, mobilenet_v2, fsrcnn, unet, edsr)}
 
 
-def write(folder: Path, names: Sequence[str], forms: Sequence[str] = ()) -> None:
-    """Some networks, each as `NAME.onnx`, or as `NAME-FORM.onnx` in every form."""
+def in_codes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a quantised network without QuantizeLinear of its input, and DequantizeLinear before its output.
+
+    A DepthToSpace of what is dequantised moves codes then.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    nodes, image, result = made.graph.node, made.graph.input[0], made.graph.output[0]
+    (first,) = [node for node in nodes if image.name in node.input]
+    image.name = first.output[0]
+    (last,) = [node for node in nodes if result.name in node.output]
+    if last.op_type == "DepthToSpace":
+        last, moved = next(node for node in nodes if node.output[0] == last.input[0]), last
+        moved.input[0] = last.input[0]
+    else:
+        result.name = last.input[0]
+    if (first.op_type, last.op_type) != ("QuantizeLinear", "DequantizeLinear"):
+        raise ValueError(f"{made.graph.name} is in codes, or floats lie at its ends")
+    nodes.remove(first)
+    nodes.remove(last)
+    for port in (image, result):
+        port.type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    return made
+
+
+def write(folder: Path, names: Sequence[str], forms: Sequence[str] = (), *, codes: bool = False) -> None:
+    """Some networks, each as `NAME.onnx`, or as `NAME-FORM.onnx` in every form; also in codes."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or list(NETWORKS):
         net, output = NETWORKS[name]()
@@ -117,6 +143,8 @@ def write(folder: Path, names: Sequence[str], forms: Sequence[str] = ()) -> None
             for form in forms or ["tensor"]:
                 path = folder / (f"{name}-{form}.onnx" if forms else f"{name}.onnx")
                 quantize_static(Path(place) / "float.onnx", path, Images(shape), **FORMS[form], **TYPES)
+                if codes:
+                    onnx.save(in_codes(onnx.load(path)), path.with_name(f"{path.stem}-codes.onnx"))
 
 
 if __name__ == "__main__":
@@ -124,5 +152,6 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[[], *NETWORKS])
     parser.add_argument("--forms", nargs="+", default=(), choices=tuple(FORMS))
+    parser.add_argument("--codes", action="store_true")
     options = parser.parse_args(sys.argv[1:])
-    write(options.folder, options.names, options.forms)
+    write(options.folder, options.names, options.forms, codes=options.codes)
