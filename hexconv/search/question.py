@@ -210,7 +210,7 @@ def of_pieces(threads: int, kernel: Kernel | None = None, engine: Engine = "exac
         InputError: the convert of the matrix engine is asked for, and the engine is not.
 
     >>> of_pieces(4, "hmx")["plan"].slug, of_pieces(4, "hmx")["weighs"], of_pieces(1, "hvx")["weighs"]
-    ('ks1-hs1-t4-hvx', ('hmx',), ())
+    ('ks1-hs1-hvx-t4', ('hmx',), ())
     """
     if engine == "fast" and kernel != "hmx":
         what = f"--engine fast with --kernel {kernel}" if kernel else "--engine fast without --kernel hmx"

@@ -27,6 +27,7 @@ from hexconv.network.texts import steps_of
 from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, grid, plan_all
 from hexconv.search.grid import forget
+from hexconv.search.weighed_kernels import best_weighed, by_kernel
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.draws import RUN
 from tests.strategies import chains
@@ -243,16 +244,21 @@ def test_a_missing_simulator_is_told_and_half_a_proof_is_none(
     assert "qemu-hexagon" in simulator["said"]
 
 
+def forget_plans() -> None:
+    """Forget plans, and the figures that they were chosen by."""
+    for search in (best_weighed, by_kernel, best_plan):
+        search.cache_clear()
+    forget()
+
+
 def test_a_figure_that_does_not_hold_is_told(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    best_plan.cache_clear()
-    forget()
+    forget_plans()
     traffic = grid.blocks_traffic
     monkeypatch.setattr(grid, "blocks_traffic", lambda axes: {"all": 2 * sum(traffic(axes).values())})
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
-    best_plan.cache_clear()
-    forget()
+    forget_plans()
     assert not checked["traffic_agrees"]
     assert checked["macs_agree"]
 
@@ -260,13 +266,11 @@ def test_a_figure_that_does_not_hold_is_told(
 def test_a_footprint_that_does_not_hold_is_told(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    best_plan.cache_clear()
-    forget()
+    forget_plans()
     footprint = grid.blocks_footprint
     monkeypatch.setattr(grid, "blocks_footprint", lambda axes, granule_bytes: footprint(axes, granule_bytes) + 2048)
     [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
-    best_plan.cache_clear()
-    forget()
+    forget_plans()
     assert not checked["footprint_agrees"]
     assert checked["traffic_agrees"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
 from hexconv.report.page.case_view import Measured, case_view
-from hexconv.report.plots.cost_plots import FRONT_HEIGHT, FRONT_WIDTH, points_apart
+from hexconv.report.plots.cost_plots import CLOUD_HEIGHT, CLOUD_WIDTH, points_apart
 from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
 from tests.draws import LOWERED, RUN
 from tests.strategies import cases
@@ -93,7 +93,7 @@ SIZES = st.floats(1, 1e6)
 def test_every_plan_lies_under_a_dot(points: list[tuple[float, float]]) -> None:
     dots = points_apart(points)
     assert set(dots) <= set(points)
-    across, up = max(x for x, _ in points) / FRONT_WIDTH, max(y for _, y in points) / FRONT_HEIGHT
+    across, up = max(x for x, _ in points) / CLOUD_WIDTH, max(y for _, y in points) / CLOUD_HEIGHT
     for x, y in points:
         assert any(abs(x - a) <= 3.01 * across and abs(y - b) <= 3.01 * up for a, b in dots)
 

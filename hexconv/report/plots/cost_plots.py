@@ -35,7 +35,7 @@ from hexconv.spec import Case, Plan
 from hexconv.written import whole_file
 
 REFUSED_SIGN = "✗"
-FRONT_WIDTH, FRONT_HEIGHT = WIDTH - 60, 220
+CLOUD_WIDTH, CLOUD_HEIGHT = WIDTH - 60, 220
 """Pixels of the plot of footprint against traffic."""
 
 
@@ -269,13 +269,13 @@ def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCo
     if min(points)[0] <= capacity / x_unit.bytes <= max(points)[0] * 1.2:
         end = alt.Chart(data([{"x": capacity / x_unit.bytes}]))
         layers.append(end.mark_rule(color=FAINT, strokeDash=[4, 3]).encode(x="x:Q"))
-    return themed(alt.layer(*layers).properties(width=FRONT_WIDTH, height=FRONT_HEIGHT))
+    return themed(alt.layer(*layers).properties(width=CLOUD_WIDTH, height=CLOUD_HEIGHT))
 
 
 def points_apart(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return one point a square of 3 pixels: its dot of 5 hides the others, which a page would carry for nothing."""
-    column = max(x for x, _ in points) / FRONT_WIDTH * 3
-    row = max(y for _, y in points) / FRONT_HEIGHT * 3
+    column = max(x for x, _ in points) / CLOUD_WIDTH * 3
+    row = max(y for _, y in points) / CLOUD_HEIGHT * 3
     return list({(x // column, y // row): (x, y) for x, y in points}.values())
 
 

@@ -28,7 +28,6 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.structures import HEADER
 from hexconv.written import temporary_folder
 from tests.draws import RUN
-from tests.tvmscript import prim_func
 
 pytestmark = pytest.mark.simulator
 
@@ -42,36 +41,36 @@ def word_of(field: str) -> int:
     return HEADER.fields[field][1] // 4
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def copying(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     for i in range(1024):
         b[i] = a[i]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def trapping(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     b[0] = a[300000000]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def endless(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     while a[0] < T.float32(2):
         b[0] = a[0]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def behind_output(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     for i in range(1025):
         b[i] = a[0]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def before_output(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     for i in range(1025):
         b[i - 1] = a[0]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def anywhere(a: T.Buffer((1024,), "int32"), b: T.Buffer((1024,), "int32")):
     for i in range(1024):
         b[i] = a[i]
@@ -79,13 +78,13 @@ def anywhere(a: T.Buffer((1024,), "int32"), b: T.Buffer((1024,), "int32")):
         b[a[0] + i] = a[2]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def into_input(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     b[0] = a[0]
     a[7] = T.float32(0)
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def behind_workspace(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     cache = T.alloc_buffer((1000,), "float32")
     for i in range(1001):
@@ -94,7 +93,7 @@ def behind_workspace(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "floa
         b[i] = cache[i]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def before_workspace(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     cache = T.alloc_buffer((1000,), "float32")
     for i in range(1000):
@@ -103,7 +102,7 @@ def before_workspace(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "floa
         b[i] = cache[i]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def behind_vtcm(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     cache = T.alloc_buffer((512,), "float32", scope="global.vtcm")
     for i in range(513):
@@ -112,7 +111,7 @@ def behind_vtcm(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")
         b[i] = cache[i]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def large_vtcm(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     cache = T.alloc_buffer((75000,), "float32", scope="global.vtcm")
     for i in range(1024):
@@ -121,7 +120,7 @@ def large_vtcm(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32"))
         b[i] = cache[i * 70]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def leaking(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     for i in range(100):
         cache = T.decl_buffer((1024,), data=T.TVMBackendAllocWorkspace(1, 0, T.uint64(4096), 2, 32))
@@ -131,13 +130,13 @@ def leaking(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
         b[i] = cache[0]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def refusing(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     assert a[0] < T.float32(0), "the first element has to be negative"
     b[0] = a[0]
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def greedy(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     cache = T.alloc_buffer((1 << 29,), "float32")
     for i in range(1024):

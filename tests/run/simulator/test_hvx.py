@@ -13,14 +13,13 @@ from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this
 
 from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.run.simulator.runner import Simulator
-from tests.tvmscript import prim_func
 
 pytestmark = pytest.mark.simulator
 
 PIXELS, WORDS, LANES, WORD = 64, 16, 32, 4
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def main(
     data: T.Buffer((64, 16, 4), "uint8"),
     filters: T.Buffer((16, 128), "uint8"),

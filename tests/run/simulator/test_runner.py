@@ -18,7 +18,6 @@ from hexconv.run.simulator.structures import MAX_ARGUMENTS
 from hexconv.spec import Chain, Conv2d, Requantize
 from hexconv.spec.chain import MOST_CONVS
 from hexconv.spec.vectors import vector_names
-from tests.tvmscript import prim_func
 
 SHAPE = (16, 64)
 pytestmark = pytest.mark.simulator
@@ -53,7 +52,7 @@ def slow() -> tvm.IRModule:
     return tvm.IRModule({"main": te.create_prim_func([a, b])})
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def unwritten_cache(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     cache = T.alloc_buffer((1024,), "float32")
     for i in range(1, 1024):
@@ -76,7 +75,7 @@ def through_a_cache_of(elements: int) -> tvm.IRModule:
     return tvm.IRModule({"main": main})
 
 
-@prim_func
+@T.prim_func(s_tir=True)
 def two_small_buffers(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     first = T.alloc_buffer((100,), "float32", scope="global.vtcm")
     second = T.alloc_buffer((100,), "float32", scope="global.vtcm")
