@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from hexconv.apart import Ending, Limits, cores, do_all
-from hexconv.apart.cluster import cluster
+from hexconv.apart.parallel import cluster
 from hexconv.errors import Interrupted, NotWritten, ToolMissing
 from hexconv.run.simulator.made_files import provenance
 from hexconv.spec import Plan
