@@ -19,12 +19,12 @@ from hexconv.network.plan_choices import PlanChoices
 from hexconv.network.program_steps import Call, Operation, Program
 from hexconv.network.resident_sets import Run, handed_bytes, least_way
 from hexconv.search import Answer, Question
+from hexconv.search.best_plan import REMEMBERED
 from hexconv.search.cuts import MOST_WHOLE, Cut, Joint, Piece, Pieces, piece_of
 from hexconv.search.grid import Figures
 from hexconv.search.weighed_kernels import best_weighed
 from hexconv.spec import Chain
 
-REMEMBERED = 1024
 WHY = "apart they move fewer bytes beside tensors that stay in VTCM"
 
 

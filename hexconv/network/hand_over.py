@@ -8,10 +8,10 @@ A tensor that stays in VTCM lies at one address all the while that it lives, in 
 steps in between. A chain may be planned again with less VTCM where what is saved is more than what that costs. Chains
 copy from it and to it as from memory, by the same code; those copies move no byte of memory.
 
-First tensors are chosen as if they were water (`hexconv.network.resident_sets`), and then given addresses. Where these
-are found, the answer is exact among the plans of each chain's front. Else tensors that find none are left out one by
-one, and the answer is held against that of a second search, over addresses: steps are looked at in order, and a state
-is which tensors stay at a step, and where; a tensor goes to the top, or below one that is there.
+First tensors are chosen by their sizes, as if VTCM had no fragments (`hexconv.network.resident_sets`), and then given
+addresses. Where these are found, the answer is exact among the plans of each chain's front. Else tensors that find none
+are left out one by one, and the answer is held against that of a second search, over addresses: steps are looked at in
+order, and a state is which tensors stay at a step, and where; a tensor goes to the top, or below one that is there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from hexconv.lower.vtcm import granules_bytes
 from hexconv.network.compiled import Life, lives_of
 from hexconv.network.plan_choices import Cost, PlanChoices
 from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
-from hexconv.network.resident_sets import MOST_STATES, Run, addresses, handed_bytes, least_way
+from hexconv.network.resident_sets import MOST_STATES, Run, Way, addresses, handed_bytes, least_way
 from hexconv.search.grid import Figures
 
 LEFT_OUT = 4
@@ -55,32 +55,6 @@ class HandOver:
     is_exact: bool = True
 
 
-@dataclass(frozen=True)
-class _State:
-    """A way to run the first steps.
-
-    Attributes:
-        cost: what they move, and their packets.
-        before: the way before the last of them; None of no step.
-        tops: the tensors that were in VTCM at the last of them.
-        plan: its plan, if it is a chain.
-    """
-
-    cost: Cost
-    before: "_State | None" = None
-    tops: Tops = ()
-    plan: Figures | None = None
-
-    @property
-    def way(self) -> "list[_State]":
-        """All states on the way, the first step's first."""
-        found, at = [], self
-        while at.before is not None:
-            found.append(at)
-            at = at.before
-        return found[::-1]
-
-
 def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: int, in_vectors: bool) -> HandOver:
     """Choose which tensors stay in VTCM, and the plan of each chain beside them.
 
@@ -93,7 +67,7 @@ def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: 
     if not program.steps:
         return HandOver()
     stay = candidates(program, choices, vtcm_bytes, in_vectors)
-    least, loose = _as_water(program, choices, stay, vtcm_bytes)
+    least, loose = _by_sizes(program, choices, stay, vtcm_bytes)
     ways = [loose] if loose else []
     if loose is None or loose[-1].cost > least:
         ways += filter(None, [_by_addresses(program, choices, stay, vtcm_bytes)])
@@ -103,9 +77,9 @@ def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: 
     return _chosen(program, best, stay, best[-1].cost <= least)
 
 
-def _as_water(
+def _by_sizes(
     program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
-) -> tuple[Cost, "Sequence[_State] | None"]:
+) -> tuple[Cost, Sequence[Way[Tops]] | None]:
     """Return what no way costs less than, and the least way whose tensors find addresses; None where none does."""
     fixed = (choices.get(step.node) if isinstance(step, Call) else None for step in program.steps)
     runs = [Run(at, at, (), {(0, 1): plans}) for at, plans in enumerate(fixed) if plans]
@@ -121,7 +95,7 @@ def _as_water(
         tops = addresses({name: stay[name] for name in kept}, taken, vtcm_bytes)
         if not isinstance(tops, str):
             return least, [
-                _State(each.cost, None, tuple((name, tops[name]) for name in sorted(each.kept)), each.plan)
+                Way(each.cost, tuple((name, tops[name]) for name in sorted(each.kept)), plan=each.plan)
                 for each in way.steps
             ]
         stay = {name: life for name, life in stay.items() if name != tops}
@@ -130,11 +104,11 @@ def _as_water(
 
 def _by_addresses(
     program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
-) -> "Sequence[_State] | None":
+) -> Sequence[Way[Tops]] | None:
     """Return the least way among those whose tensors go to the top, or below one that is there."""
-    states = {(): _State((0, 0.0))}
+    states = {(): Way((0, 0.0), Tops())}
     for at, step in enumerate(program.steps):
-        found: dict[Tops, _State] = {}
+        found: dict[Tops, Way[Tops]] = {}
         for live, before in states.items():
             for tops in _placed(live, step, at, stay):
                 room = vtcm_bytes - max((top for _, top in tops), default=0)
@@ -143,10 +117,10 @@ def _by_addresses(
                 cost = before.cost[0] + done[0][0], before.cost[1] + done[0][1]
                 left = tuple(each for each in tops if stay[each[0]].last > at)
                 if left not in found or cost < found[left].cost:
-                    found[left] = _State(cost, before, tops, done[1])
+                    found[left] = Way(cost, tops, before, done[1])
         kept = sorted(found, key=lambda tops: (found[tops].cost, tops))[:MOST_STATES]
         states = {tops: found[tops] for tops in kept}
-    return states[()].way if () in states else None
+    return states[()].steps if () in states else None
 
 
 def candidates(
@@ -191,10 +165,10 @@ def _step(
     return choices[step.node].best(room, (step.sources[0].buffer in tops, step.result.buffer in tops))
 
 
-def _chosen(program: Program, way: Sequence[_State], stay: Mapping[str, Life], is_exact: bool) -> HandOver:
+def _chosen(program: Program, way: Sequence[Way[Tops]], stay: Mapping[str, Life], is_exact: bool) -> HandOver:
     """Return what a way through all steps hands over, the tensors at their addresses."""
     whole = max(_bytes(state) for state in way)
-    tops = {name: top for state in way for name, top in state.tops}
+    tops = {name: top for state in way for name, top in state.kept}
     residents = tuple(
         Resident(name, stay[name].first + 1, stay[name].last + 1, whole - top, stay[name].bytes)
         for name, top in sorted(tops.items(), key=lambda each: (stay[each[0]].first, each[0]))
@@ -210,6 +184,6 @@ def _chosen(program: Program, way: Sequence[_State], stay: Mapping[str, Life], i
     return HandOver(residents, plans, whole, chains, others, way[-1].cost, is_exact)
 
 
-def _bytes(state: _State) -> int:
+def _bytes(state: Way[Tops]) -> int:
     """The VTCM of one step: its caches, and the tensors beside them."""
-    return max((top for _, top in state.tops), default=0) + (state.plan.footprint_bytes if state.plan else 0)
+    return max((top for _, top in state.kept), default=0) + (state.plan.footprint_bytes if state.plan else 0)

@@ -12,6 +12,7 @@ So no choice of tensors, of cuts and of plans costs less, as long as no place ha
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 from hexconv.network.compiled import Life
 from hexconv.network.plan_choices import Cost, PlanChoices
@@ -55,26 +56,29 @@ class Run:
         return f"step {self.first} conv{place}"
 
 
+Kept = TypeVar("Kept")
+
+
 @dataclass(frozen=True)
-class Way:
+class Way(Generic[Kept]):
     """A way to run the first steps.
 
     Attributes:
         cost: what they move, and their packets.
+        kept: the tensors that stay in VTCM at the last of them: their names, or where they lie, too.
         before: the way before the last of them; None of no step.
-        kept: the tensors that stay in VTCM at the last of them.
         plan: its plan, if it is a piece of a chain.
         piece: the first step of its chain, its first conv and the one behind its last, if it is a piece.
     """
 
     cost: Cost
-    before: "Way | None" = None
-    kept: Names = frozenset()
+    kept: Kept
+    before: "Way[Kept] | None" = None
     plan: Figures | None = None
     piece: tuple[int, int, int] | None = None
 
     @property
-    def steps(self) -> "list[Way]":
+    def steps(self) -> "list[Way[Kept]]":
         """The ways to each step, the first one first."""
         found, at = [], self
         while at.before is not None:
@@ -83,12 +87,12 @@ class Way:
         return found[::-1]
 
 
-Ways = dict[Names, Way]
+Ways = dict[Names, Way[Names]]
 
 
 def least_way(
     program: Program, runs: Iterable[Run], stay: Mapping[str, Life], vtcm_bytes: int
-) -> tuple[Way | None, bool]:
+) -> tuple[Way[Names] | None, bool]:
     """Return the way through all steps that costs least, and whether no state was dropped; None where nothing fits.
 
     Args:
@@ -98,7 +102,8 @@ def least_way(
         vtcm_bytes: the VTCM of the whole program.
     """
     known, at, is_exact = {run.first: run for run in runs}, 0, True
-    ways: Ways = {frozenset(): Way((0, 0.0))}
+    nothing = Names()
+    ways: Ways = {nothing: Way((0, 0.0), nothing)}
     while at < len(program.steps):
         run = known.get(at)
         if run is None:
@@ -107,7 +112,7 @@ def least_way(
             ways = _past_chain(program, run, ways, stay, vtcm_bytes)
         kept = _cheapest(ways)
         is_exact, ways, at = is_exact and len(kept) == len(ways), kept, run.last + 1 if run else at + 1
-    return ways.get(frozenset()), is_exact
+    return ways.get(nothing), is_exact
 
 
 def _cheapest(ways: Ways) -> Ways:
@@ -127,7 +132,7 @@ def _past_operator(program: Program, at: int, ways: Ways, stay: Mapping[str, Lif
                 handed = sum(handed_bytes(step, kept)) if isinstance(step, Operation) else 0
                 cost = before.cost[0] + moved - handed, before.cost[1]
                 left = frozenset(each for each in kept if stay[each].last > at)
-                _keep(found, left, Way(cost, before, kept))
+                _keep(found, left, Way(cost, kept, before))
     return found
 
 
@@ -150,11 +155,11 @@ def _past_chain(program: Program, run: Run, ways: Ways, stay: Mapping[str, Life]
                 cost = before.cost[0] + done[0][0], before.cost[1] + done[0][1]
                 later = (each for each in kept if each == made or (each in stay and stay[each].last > run.last))
                 left = frozenset(later)
-                _keep(found, left, Way(cost, before, kept, done[1], (run.first, start, end)))
+                _keep(found, left, Way(cost, kept, before, done[1], (run.first, start, end)))
     return at.get(run.count, {})
 
 
-def _keep(found: Ways, left: Names, way: Way) -> None:
+def _keep(found: Ways, left: Names, way: Way[Names]) -> None:
     if left not in found or way.cost < found[left].cost:
         found[left] = way
 

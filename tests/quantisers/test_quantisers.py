@@ -11,13 +11,13 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.model import imported
 from hexconv.model.integer import IntegerWeights
-from hexconv.run.machine_parts import saturation
 from tests.model.drawn import Drawn
 from tests.quantisers.draw import draw_quantised
 from tests.quantisers.judge import Finding, findings
 from tests.quantisers.tensors import NEWEST
 from tests.quantisers.tool import draw_by_tool
 from tests.quantisers.verified import verify_findings
+from tests.verify.saturation import WITNESSED
 
 FEW, MANY, BY_TOOL = 120, 3000, 200
 SEED = 7
@@ -42,7 +42,7 @@ def test_each_conv_that_onnx_runtimes_tool_quantises_gives_onnx_s_numbers_or_say
     assert _told(range(BY_TOOL), tmp_path, draw_by_tool) == []
 
 
-@pytest.mark.skipif(bool(saturation()), reason=f"ONNX Runtime is no witness of its convs: {saturation()}")
+@WITNESSED
 def test_verify_finds_no_right_network_wrong(tmp_path: Path) -> None:
     for index in range(0, FEW, 6):
         onnx.save(draw_quantised(SEED, index).model, tmp_path / "model.onnx")

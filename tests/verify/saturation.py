@@ -1,8 +1,12 @@
-"""Weights whose sums ONNX Runtime has right on any CPU."""
+"""Weights whose sums ONNX Runtime has right on any CPU, and tests that need a CPU on which all are right."""
 
 import numpy as np
+import pytest
 
 from hexconv.run.machine_parts import saturation
+
+WITNESSED = pytest.mark.skipif(bool(saturation()), reason=f"ONNX Runtime is no witness of convs: {saturation()}")
+"""Marks a test that holds QLinearConv against ONNX Runtime, whatever the weights."""
 
 
 def kept_exact(filter: np.ndarray) -> np.ndarray:

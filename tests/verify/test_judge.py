@@ -16,7 +16,6 @@ from hexconv.model import import_model
 from hexconv.model.conv_unit import Unit
 from hexconv.network.planned_model import members_of
 from hexconv.network.program import Member
-from hexconv.run.machine_parts import saturation
 from hexconv.verify.definition import Arithmetic, Definition
 from hexconv.verify.network import inner_tensors, judged
 from hexconv.verify.runtime import Whole, inputs_of
@@ -25,6 +24,7 @@ from tests.draws import RUN
 from tests.model.test_dead_channels import QUANTISERS_MOST, Channel, network
 from tests.network.drawn_programs import draw_program
 from tests.verify.networks import Network as Quantised
+from tests.verify.saturation import WITNESSED
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
@@ -55,9 +55,6 @@ def drawn_model(seed: int) -> onnx.ModelProto:
     """A program with a conv that is taken."""
     models = (draw_program(seed, index).model for index in count())
     return next(model for model in models if Network(model).members)
-
-
-WITNESSED = pytest.mark.skipif(bool(saturation()), reason=f"ONNX Runtime is no witness of convs: {saturation()}")
 
 
 @WITNESSED

@@ -32,6 +32,7 @@ from tests.deep import DEEP
 from tests.model.builder import Builder
 from tests.network.drawn_programs import draw_program
 from tests.verify.networks import IMAGE, Network, residual
+from tests.verify.saturation import WITNESSED
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
@@ -84,8 +85,9 @@ def test_a_network_holds_on_the_host(verify: Verify) -> None:
 
 @DEEP
 @pytest.mark.simulator
-def test_a_network_holds_on_the_simulator(verify: Verify) -> None:
-    net, output = residual("qlinear", per_channel=True)
+@pytest.mark.parametrize("form", ["qdq", pytest.param("qlinear", marks=WITNESSED)])
+def test_a_network_holds_on_the_simulator(form: str, verify: Verify) -> None:
+    net, output = residual(form, per_channel=True)
     said = verify(net.model(output), "--vtcm", "1MiB", "--isa", "v66")
     assert_whole(said)
     assert said["packets"] > sum(chain["packets"] for chain in said["chains"]) > 0
