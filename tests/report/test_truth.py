@@ -375,7 +375,30 @@ def test_figures_of_a_run_are_what_run_and_cache_print(tmp_path: Path, capsys: p
     assert "multiply what the result needs" in shares
     assert sum(shares.values()) <= 101
 
-    (words,) = [each for each in figures if each.startswith("Over time")]
+    assert not [each for each in figures if each.startswith("Over time")], "all caches live throughout: nothing to draw"
+
+
+BLOCKS_CASE = """
+[chain]
+input = [1, 32, 32, 64]
+[[chain.conv]]
+out_channels = 64
+kernel = [3, 3]
+[[chain.conv]]
+out_channels = 64
+[plan]
+h_split = 2
+"""
+
+
+def test_lives_of_the_caches_are_what_cache_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, page = tmp_path / "blocks.toml", tmp_path / "i.html"
+    case.write_text(BLOCKS_CASE)
+    assert exit_code(["report", str(case), "-o", str(page)]) == 0
+    capsys.readouterr()
+    assert exit_code(["cache", str(case), "--json"]) == 0
+    (cache,), root = json.loads(capsys.readouterr().out), Document(page.read_text()).root
+    (words,) = [said for each in root.all("figcaption") if (said := _said(each)).startswith("Over time")]
     lives = {row[0]: _number(row[4]) for row in _rows_of(root, "lives of the caches")}
     assert lives == {each["name"]: each["bytes"] for each in cache["caches"]}
     assert f" {in_bytes(cache['peak_bytes'])}" in words
