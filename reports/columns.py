@@ -98,7 +98,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "model.csv": ("make model", _of(model.Pair) | {"error": "the model's error: `model / packets - 1`"}),
     "packets_pass.csv": ("make packets-pass", _of(packets_pass.Row)),
     "fits.csv": ("make fits", _of(fits.Row)),
-    "plans.csv": ("make plans", _of(plans.Held)),
+    "plans.csv": ("make plans", _of(plans.BruteForceRow)),
     "bytes.csv": ("make bytes", _of(bytes.Row)),
     "qnn.csv": ("make bench-qnn", _of(qnn.Account)),
     "networks.csv": ("make bench-networks", _of(networks.Row)),

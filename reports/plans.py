@@ -80,7 +80,7 @@ LAYOUTS: tuple[EdgeLayout, ...] = (PIXELS, IN_BLOCKS)
 
 
 @dataclass(frozen=True)
-class Held:
+class BruteForceRow:
     """Answers of one chain for one objective, held against brute force.
 
     Attributes:
@@ -158,7 +158,7 @@ def brute_force(chain: Chain, question: Question) -> dict[tuple[Objective, float
     return {asked: np.array([least(asked, at) for at in range(len(LIMITS))]) for asked in ASKED}
 
 
-def held(name: str, chain: Chain) -> Iterator[Held]:
+def held(name: str, chain: Chain) -> Iterator[BruteForceRow]:
     """Hold the answers for one chain against brute force."""
     question = Question(LIMITS[-1], target="hexagon")
     least = brute_force(chain, question)
@@ -174,7 +174,7 @@ def held(name: str, chain: Chain) -> Iterator[Held]:
             for limit in np.array(LIMITS)[~possible].tolist()
         ]
         over = np.where(np.isfinite(found) & possible, found, 0) / np.where(possible, least[objective, speed], 1) - 1
-        yield Held(
+        yield BruteForceRow(
             chain=name,
             output=chain.output_layout,
             objective=objective,

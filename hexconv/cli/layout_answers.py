@@ -15,7 +15,7 @@ from rich.table import Table
 from hexconv.cli.answers import print_json, write_text
 from hexconv.errors import InputError
 from hexconv.layout import Layout, Picture, mace, picture, svg, text
-from hexconv.layout.catalog import Beside, Found, Placement, View, find, letters_of, options_of
+from hexconv.layout.catalog import Found, OtherTensor, Placement, View, find, letters_of, options_of
 from hexconv.layout.onednn import converted, gate_index
 from hexconv.written import write_file
 
@@ -251,7 +251,7 @@ def views_of(words: list[str]) -> tuple[View, ...]:
     return tuple(views)
 
 
-def beside_of(words: list[str]) -> Beside:
+def beside_of(words: list[str]) -> OtherTensor:
     """Read the tensor of `--beside`: name and shape, then its type, start NPU and offset."""
     name, shape, *rest = [*" ".join(words).split(), "", ""][: max(2, len(" ".join(words).split()))]
     if not shape or len(rest) > 3:
@@ -259,7 +259,7 @@ def beside_of(words: list[str]) -> Beside:
         raise InputError("layout: --beside", repr(" ".join(words)), allowed)
     dtype, start_npu, offset = (*rest, *("float32", "0", "0")[len(rest) :])
     start = sizes("--beside", f"{start_npu},{offset}")
-    return Beside(name.lower(), sizes("--beside", shape), dtype, *start)
+    return OtherTensor(name.lower(), sizes("--beside", shape), dtype, *start)
 
 
 def _without_gates(word: str, cell: str) -> str:

@@ -213,8 +213,8 @@ Vectors = Mapping[str, te.Tensor]
 
 
 @dataclass(frozen=True)
-class Beside:
-    """The arguments that a conv has beside its filter.
+class ConvOperands:
+    """The arguments of a conv after its filter: bias, requantisation, table and addend.
 
     Attributes:
         bias: [K] of int32, or of float32 for floats, or None. It may be a buffer instead of a TE tensor, as may all
@@ -241,7 +241,7 @@ def needs_epilogue(conv: Conv2d, accumulator_dtype: str, output_dtype: str) -> b
 def epilogue(
     conv: Conv2d,
     sums: te.Tensor,
-    beside: Beside,
+    operands: ConvOperands,
     output: Stored,
     fringe: float,
     dtype: str,
@@ -252,7 +252,7 @@ def epilogue(
     Args:
         conv: the conv whose epilogue is applied.
         sums: the packed sums, in the accumulator's dtype.
-        beside: the conv's bias, vectors and table.
+        operands: the conv's bias, vectors and table.
         output: which part of the sums and of the output is stored, and how.
         fringe: the value outside of the logical region: what the next conv must read there, or 0 at the end of a chain.
         dtype: the dtype of the output.
@@ -261,38 +261,40 @@ def epilogue(
 
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(output.layout, index)
-        value = finished(conv, sums(*index), sums.dtype, beside, at, dtype)
+        value = finished(conv, sums(*index), sums.dtype, operands, at, dtype)
         outside = tirx.const(fringe, dtype)
         return at.where_logical(output, output.as_stored(value, at), output.as_stored(outside, at))
 
     return te.compute(output.layout.physical_shape, element, name=name)
 
 
-def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, at: Position, dtype: str) -> tirx.Expr:
+def finished(
+    conv: Conv2d, total: tirx.Expr, of_sums: str, operands: ConvOperands, at: Position, dtype: str
+) -> tirx.Expr:
     """One element of the output, in `dtype`, from its sum, in the dtype `of_sums`."""
     channel = at.channel
-    value = total if beside.bias is None else total + beside.bias[channel].astype(of_sums)
+    value = total if operands.bias is None else total + operands.bias[channel].astype(of_sums)
     if conv.activation != TABLE:
-        value = activation(conv, value, beside.vectors[SLOPE][channel] if conv.activation == PRELU else None)
+        value = activation(conv, value, operands.vectors[SLOPE][channel] if conv.activation == PRELU else None)
     if conv.requantize:
-        by_channel = {what: beside.vectors[what][channel] for what in conv.requantize.vectors}
+        by_channel = {what: operands.vectors[what][channel] for what in conv.requantize.vectors}
         value = requantized(value, conv.requantize, by_channel, dtype)
     if conv.activation == TABLE:
-        value = beside.vectors[TABLE][beside.place_of_entry(value.astype("int32") - INTEGER_RANGE[dtype][0])]
-    return _added(conv.add, value, beside, at, of_sums, dtype) if conv.add else value.astype(dtype)
+        value = operands.vectors[TABLE][operands.place_of_entry(value.astype("int32") - INTEGER_RANGE[dtype][0])]
+    return _added(conv.add, value, operands, at, of_sums, dtype) if conv.add else value.astype(dtype)
 
 
-def _added(add: Add, value: tirx.Expr, beside: Beside, at: Position, of_sums: str, dtype: str) -> tirx.Expr:
+def _added(add: Add, value: tirx.Expr, operands: ConvOperands, at: Position, of_sums: str, dtype: str) -> tirx.Expr:
     """The sum of an element of the conv and of another tensor's, in `dtype`; floats are added in `of_sums`."""
-    assert beside.addend
-    other = beside.addend(at)
-    if beside.summed is None:
+    assert operands.addend
+    other = operands.addend(at)
+    if operands.summed is None:
         total = value + other.astype(of_sums)
         least = total if add.activation == "none" else te.max(total, tirx.const(0, of_sums))
         return (te.min(least, tirx.const(6, of_sums)) if add.activation == "relu6" else least).astype(dtype)
     low = INTEGER_RANGE[dtype][0]
     one, another = (each.astype("int32") - low for each in (value, other))
-    return (summed_codes(beside.summed, one, another) + low).astype(dtype)
+    return (summed_codes(operands.summed, one, another) + low).astype(dtype)
 
 
 def summed_codes(form: CodeSum, one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
@@ -425,10 +427,10 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     for index in range(len(chain.conv)):
         source = Source(tensors[index], stored[index], chain.output_zero_point(index))
         ends = has_epilogue(chain, index, layouts)
-        beside = Beside(biases[index], vectors[index], lookup_place if layouts.has_rows else _as_it_is)
-        beside = with_addend(chain, index, beside, stored, tensors)
+        operands = ConvOperands(biases[index], vectors[index], lookup_place if layouts.has_rows else _as_it_is)
+        operands = with_addend(chain, index, operands, stored, tensors)
         name = output_name(chain, index, layouts)
-        tensors.append(_stage(chain, index, source, filters[index], beside, stored[index + 1], ends, name))
+        tensors.append(_stage(chain, index, source, filters[index], operands, stored[index + 1], ends, name))
     tensor = tensors[-1]
     if layouts.lays_output_out:
         tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], layouts.output))
@@ -439,19 +441,19 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
 
 
 def with_addend(
-    chain: Chain, index: int, beside: Beside, stored: Sequence[Stored], tensors: Sequence[te.Tensor]
-) -> Beside:
+    chain: Chain, index: int, operands: ConvOperands, stored: Sequence[Stored], tensors: Sequence[te.Tensor]
+) -> ConvOperands:
     """Add to the arguments of conv `index` the element that it adds to another one; tensors may be buffers."""
     add = chain.conv[index].add
     if not add:
-        return beside
+        return operands
     rows, columns = added_at(chain, index)
 
     def addend(at: Position) -> tirx.Expr:
         place = Position(at.n, at.row + rows, at.column + columns, at.channel)
         return stored[add.tensor].element_at(tensors[add.tensor], place)
 
-    return replace(beside, addend=addend, summed=integer_form(chain.summed(index)) if chain.is_integer else None)
+    return replace(operands, addend=addend, summed=integer_form(chain.summed(index)) if chain.is_integer else None)
 
 
 def _all_stored(chain: Chain, layouts: NestLayouts, strips: Strips | None) -> list[Stored]:
@@ -494,7 +496,7 @@ def _stage(
     index: int,
     source: Source,
     filter: Filter,
-    beside: Beside,
+    operands: ConvOperands,
     output: Stored,
     ends: bool,
     name: str,
@@ -508,7 +510,7 @@ def _stage(
         sums = conv2d(conv, source, filter, output, chain.sum_dtype(index), of_sums)
     if not ends:
         return sums
-    return epilogue(conv, sums, beside, output, fringe, chain.output_dtype(index), name)
+    return epilogue(conv, sums, operands, output, fringe, chain.output_dtype(index), name)
 
 
 def _filter(chain: Chain, layouts: NestLayouts, index: int) -> Filter:

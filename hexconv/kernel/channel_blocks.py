@@ -141,11 +141,11 @@ def _can_be_narrow(chain: Chain, index: int) -> bool:
     return chain.dtype in BYTES and chain.conv[index].groups == 1 and first < end
 
 
-Lies = tuple[LayoutChoice, ...]
+LayoutChoices = tuple[LayoutChoice, ...]
 
 
 def _packets(
-    chain: Chain, index: int, sources: Lies, targets: Lies, served: bool, k_split: int
+    chain: Chain, index: int, sources: LayoutChoices, targets: LayoutChoices, served: bool, k_split: int
 ) -> Sequence[Sequence[float]]:
     """The packets of a row of a conv, [target][source]; infinite where it can't read or make what lies so."""
     if not served:

@@ -71,7 +71,7 @@ class View(NamedTuple):
     numbers: tuple[tuple[int, ...], ...]
 
 
-class Beside(NamedTuple):
+class OtherTensor(NamedTuple):
     """Another tensor in local memory, which must not lie in the room of the one that is asked for."""
 
     name: str
@@ -108,7 +108,7 @@ class Placement:
     offset_bytes: int | None = None
     strides: tuple[int, ...] | None = None
     columns: int | None = None
-    beside: Beside | None = None
+    beside: OtherTensor | None = None
     logical: str | None = None
     use: str | None = None
     cell: str | None = None
@@ -222,7 +222,7 @@ def _matrix(chip: okk.Chip, shape: tuple[int, ...], dtype: str, placement: Place
     return okk.matrix(chip, *shape, placement.columns, dtype, **_start(placement)._asdict())
 
 
-def _beside(chip: okk.Chip, other: Beside) -> Layout:
+def _beside(chip: okk.Chip, other: OtherTensor) -> Layout:
     """Find the layout of another tensor in the same local memory."""
     if other.name not in (*okk.NAMED, *okk.MODES):
         raise InputError.no_such("okk: --beside", other.name, (*okk.NAMED, *okk.MODES))
@@ -449,4 +449,4 @@ def _mace(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -
     return Found("mace", name, shape, dtype, layout.bytes, layout, facts)
 
 
-__all__ = ["OKK_NAMES", "SYSTEMS", "Beside", "Found", "Placement", "View", "find", "letters_of", "options_of"]
+__all__ = ["OKK_NAMES", "SYSTEMS", "Found", "OtherTensor", "Placement", "View", "find", "letters_of", "options_of"]

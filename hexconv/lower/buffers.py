@@ -26,7 +26,7 @@ SCOPE_MARK = "_global"
 
 
 @dataclass(frozen=True)
-class Held:
+class BufferContents:
     """What a buffer holds.
 
     Attributes:
@@ -48,11 +48,11 @@ class Held:
         return self.role not in UNCACHED
 
 
-def held_by(buffer: tirx.Var) -> Held:
+def contents_of(buffer: tirx.Var) -> BufferContents:
     """Return what an argument, a cache or scratch holds.
 
-    >>> [held_by(tirx.Var(name, "handle")) for name in ("filter12", "intermediate3")]
-    [Held(role='filter', number=12), Held(role='intermediate', number=3)]
+    >>> [contents_of(tirx.Var(name, "handle")) for name in ("filter12", "intermediate3")]
+    [BufferContents(role='filter', number=12), BufferContents(role='intermediate', number=3)]
     """
     return _read(cache_name(buffer))
 
@@ -73,12 +73,12 @@ def cache_name(buffer: tirx.Var) -> str:
 
 def argument(func: tirx.PrimFunc, role: str) -> tirx.Var:
     """Return the argument of a function that has a role, the first one of several."""
-    return next(each for each in func.params if held_by(each).role == role)
+    return next(each for each in func.params if contents_of(each).role == role)
 
 
 def convs_of(func: tirx.PrimFunc) -> int:
     """Count the convs of the chain that a function computes: each but the last makes an intermediate."""
-    made = [held.number for held in map(held_by, buffers_in(func.body)) if held.role == "intermediate"]
+    made = [held.number for held in map(contents_of, buffers_in(func.body)) if held.role == "intermediate"]
     return max(made, default=0) + 1
 
 
@@ -87,10 +87,10 @@ def is_register(buffer: tirx.Var) -> bool:
     return str(buffer.name).startswith(REGISTER)
 
 
-def _read(name: str) -> Held:
+def _read(name: str) -> BufferContents:
     """Read a name that `hexconv.spec.names` gave."""
     found = re.fullmatch(r"([a-z]+)(\d*)(?:_cache)?", name)
-    return Held(found[1], int(found[2] or 0)) if found else Held(name)
+    return BufferContents(found[1], int(found[2] or 0)) if found else BufferContents(name)
 
 
 def rename_loops(module: tvm.IRModule) -> tvm.IRModule:

@@ -8,7 +8,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 
 from hexconv.kernel.layouts import RowUnit
-from hexconv.lower.buffers import held_by
+from hexconv.lower.buffers import contents_of
 from hexconv.spec import Extents
 from hexconv.spec.names import numbered
 from hexconv.spec.vectors import OF_CHANNELS
@@ -60,7 +60,7 @@ class Kept(InCache):
     @property
     def tensor(self) -> int:
         """The number of the tensor; 0 is the input."""
-        return held_by(self.at.source).number
+        return contents_of(self.at.source).number
 
 
 def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:

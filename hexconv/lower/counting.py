@@ -41,7 +41,7 @@ from tvm.ir import Call, TensorLoad
 from tvm.target import codegen
 
 from hexconv.lower import queues
-from hexconv.lower.buffers import Held, convs_of, held_by
+from hexconv.lower.buffers import BufferContents, contents_of, convs_of
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Lowered
@@ -86,12 +86,12 @@ class Meaning:
 
     tensors: dict[tirx.Var, tirx.Var]
     outside: dict[tirx.Var, str]
-    sources: dict[tirx.Var, frozenset[Held]]
+    sources: dict[tirx.Var, frozenset[BufferContents]]
 
     @classmethod
     def of(cls, main: tirx.PrimFunc) -> "Meaning":
         """Read the buffers and bound values of a module's function."""
-        tensors = {argument: argument for argument in main.params if held_by(argument).is_copied}
+        tensors = {argument: argument for argument in main.params if contents_of(argument).is_copied}
         for view in all_of(main.body, tirx.DeclBuffer):
             argument = view.data.args[0] if isinstance(view.data, Call) else view.data
             if argument in tensors:
@@ -107,7 +107,7 @@ class Meaning:
         stored = statement.buffer if isinstance(statement, tirx.BufferStore) else None
         if stored in self.tensors:
             work[str(self.tensors[stored].name)] += _bytes(value.ty)
-        elif stored in self.outside and held_by(stored).role not in COPIED_TO:
+        elif stored in self.outside and contents_of(stored).role not in COPIED_TO:
             work[self.outside[stored]] += _bytes(value.ty)
         multiplied: set[str] = set()
         for load in all_of(value, TensorLoad):
@@ -116,7 +116,7 @@ class Meaning:
             if load.source in self.tensors:
                 work[str(self.tensors[load.source].name)] += _bytes(load.ty)
             elif stored is not None and not load.source.same_as(stored) and _lanes(load.ty) == 1:
-                multiplied.update(_readers([held_by(load.source)], FILTERS))
+                multiplied.update(_readers([contents_of(load.source)], FILTERS))
         work.update(multiplied)  # counted once, though both bytes of a weight may be loaded
         for call in all_of(value, Call):
             assert not call.op.same_as(IF_THEN_ELSE), "guards are statements by now"
@@ -124,11 +124,11 @@ class Meaning:
                 work[self._conv(call)] += products
         return work
 
-    def _loaded(self, value: tirx.Expr) -> frozenset[Held]:
+    def _loaded(self, value: tirx.Expr) -> frozenset[BufferContents]:
         """Say what the buffers hold that a value was loaded from, directly or by way of bound values."""
-        found: set[Held] = set()
+        found: set[BufferContents] = set()
         for variable in all_of(value, tirx.Var):
-            found |= self.sources.get(variable) or {held_by(self.tensors.get(variable, variable))}
+            found |= self.sources.get(variable) or {contents_of(self.tensors.get(variable, variable))}
         return frozenset(found)
 
     def _conv(self, call: Call) -> str:
@@ -143,11 +143,11 @@ def outside_of(main: tirx.PrimFunc) -> dict[tirx.Var, str]:
     """Name the caches of a function that lie outside of VTCM; return none unless other caches lie in VTCM."""
     found = buffers_in(main.body)
     outside = {buffer: str(buffer.name) for buffer in found if buffer.scope() != SCOPE}
-    kept = {buffer: name for buffer, name in outside.items() if held_by(buffer).role in HELD}
+    kept = {buffer: name for buffer, name in outside.items() if contents_of(buffer).role in HELD}
     return kept if len(outside) < len(found) else {}
 
 
-def _readers(held: Iterable[Held], roles: Sequence[str]) -> set[str]:
+def _readers(held: Iterable[BufferContents], roles: Sequence[str]) -> set[str]:
     """Name the convs that read what buffers hold, if its role is one of `roles`."""
     return {conv_name(each.reader) for each in held if each.role in roles}
 

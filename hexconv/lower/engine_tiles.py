@@ -18,7 +18,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.buffers import held_by
+from hexconv.lower.buffers import contents_of
 from hexconv.lower.engine_packets import RESULTS, SUMS, TOUCH, ZERO, EngineResults, EngineSums
 from hexconv.lower.lowered import Lowering
 from hexconv.lower.split_copies import ranges_of
@@ -66,7 +66,7 @@ def mark_tiles(nest: Lowering) -> Lowering:
         return statement
 
     def allocated(memory: tirx.AllocBuffer) -> tirx.Stmt:
-        held = held_by(memory.buffer)
+        held = contents_of(memory.buffer)
         stays = held.role == "accumulator" and held.number in nest.converted
         return tirx.Evaluate(ZERO) if stays else memory
 
@@ -211,8 +211,8 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
     begin = dict.fromkeys(loops.values(), ZERO)
     (store,) = all_of(compute, tirx.BufferStore)
     loads = [load for load in all_of(store.value, TensorLoad) if not load.source.same_as(store.buffer)]
-    filter = next(load for load in loads if held_by(load.source).role == "filter")
-    source = next(load for load in loads if held_by(load.source).role != "filter")
+    filter = next(load for load in loads if contents_of(load.source).role == "filter")
+    source = next(load for load in loads if contents_of(load.source).role != "filter")
 
     simplify = Analyzer().simplify
 
@@ -247,8 +247,8 @@ def _results(of: Tile) -> tuple[EngineResults, Bounds]:
     store, conditions = _value(of.epilogue)
     simplify = Analyzer().simplify
     loads = all_of(store.value, TensorLoad)
-    bias = next(load for load in loads if held_by(load.source).role == "bias")
-    sums = next(load for load in loads if held_by(load.source).role == "accumulator")
+    bias = next(load for load in loads if contents_of(load.source).role == "bias")
+    sums = next(load for load in loads if contents_of(load.source).role == "accumulator")
 
     def first(source: tirx.Var, indices: Sequence[tirx.Expr]) -> TensorLoad:
         return tirx.BufferLoad(source, [simplify(with_values(index, begin)) for index in indices])

@@ -403,7 +403,9 @@ def _result(channels: _Channels, total: Total, channel: tirx.Expr, lane: int) ->
     at, last = channels.step.block * CHANNEL_BLOCK + channel + lane, inner.conv.spec.out_channels - 1
     is_ragged = last + 1 < scalar_channels(last + 1)
     there = tirx.min(at, int32(last)) if is_ragged else at  # a bias ends with the last channel
-    value = finished(inner.conv.spec, total(lane), inner.sum_dtype, inner.beside, Position(0, 0, 0, there), inner.dtype)
+    value = finished(
+        inner.conv.spec, total(lane), inner.sum_dtype, inner.operands, Position(0, 0, 0, there), inner.dtype
+    )
     return tirx.Select(at <= last, value, tirx.const(inner.fringe, inner.dtype)) if is_ragged else value
 
 

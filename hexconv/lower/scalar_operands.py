@@ -8,7 +8,7 @@ from typing import Any
 from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
-from hexconv.compute.te import Beside
+from hexconv.compute.te import ConvOperands
 from hexconv.kernel.layouts import has_bytes_apart
 from hexconv.kernel.row_conv import RowConv
 from hexconv.kernel.scalar import ScalarForm
@@ -70,7 +70,7 @@ class ScalarInner:
         form: how scalar code computes it.
         source: the stored part and the layout of the tensor that it reads.
         target: the stored part and the layout of the tensor that it makes.
-        beside: the bias, the per-channel values of requantisation, and the table.
+        operands: the bias, the per-channel values of requantisation, and the table.
         offsets: the scratch for the offset of each channel's sums of words; None if the sums need no offset.
     """
 
@@ -78,7 +78,7 @@ class ScalarInner:
     form: ScalarForm
     source: Stored
     target: Stored
-    beside: Beside
+    operands: ConvOperands
     offsets: tirx.Buffer | None
 
     @property
@@ -155,11 +155,11 @@ def scalar_inner(conv: RowConv, arguments: Arguments) -> ScalarInner:
         for what, _, dtype, elements in form.scratch()
     ]
     source, target = Stored(conv.source, conv.reads.layout), Stored(conv.target, conv.makes.layout)
-    return ScalarInner(conv, form, source, target, _beside(conv.number, arguments), next(iter(scratch), None))
+    return ScalarInner(conv, form, source, target, _operands(conv.number, arguments), next(iter(scratch), None))
 
 
-def _beside(number: int, arguments: Arguments) -> Beside:
+def _operands(number: int, arguments: Arguments) -> ConvOperands:
     """Return the arguments of the function beside the filter of conv `number`: bias, requantisation, table."""
     named = {what: arguments.get(numbered(what, number)) for what in UNCACHED}
     vectors = {what: buffer for what, buffer in named.items() if buffer is not None}
-    return Beside(vectors.pop("bias", None), vectors, lookup_place)
+    return ConvOperands(vectors.pop("bias", None), vectors, lookup_place)

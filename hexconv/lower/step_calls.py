@@ -24,7 +24,7 @@ from tvm.ir import TensorLoad
 
 from hexconv.kernel import NestLayouts
 from hexconv.kernel.row_conv import RowConv
-from hexconv.lower.buffers import cache_name, held_by
+from hexconv.lower.buffers import cache_name, contents_of
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
 from hexconv.lower.engine_packets import engine_constants
 from hexconv.lower.hvx import hvx_constants, hvx_conv
@@ -178,7 +178,7 @@ class Inside:
             return None
         loads = all_of(self.sums.value, TensorLoad)
         others = [load for load in loads if not load.source.same_as(self.sums.buffer)]
-        of_filter = [load for load in others if held_by(load.source).role == "filter"]
+        of_filter = [load for load in others if contents_of(load.source).role == "filter"]
         return next(load for load in others if load not in of_filter), of_filter[0]
 
 

@@ -27,7 +27,7 @@ from tvm import tirx
 
 from hexconv.compute.computable import check_supported
 from hexconv.compute.stored import Position
-from hexconv.compute.te import Beside, finished, needs_epilogue
+from hexconv.compute.te import ConvOperands, finished, needs_epilogue
 from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.kernel.layouts import documented_filter
@@ -500,14 +500,14 @@ class Nest:
                 table = self.arguments[numbered(TABLE, number)]
                 whats[TABLE] = tirx.decl_buffer(table.shape, table.dtype, name=TABLE)
                 loads[TABLE] = _looked_up(table)
-            beside = Beside(whats.pop("bias", None), whats, lambda code: code)
+            operands = ConvOperands(whats.pop("bias", None), whats, lambda code: code)
             known = {total: given[0]}
             if conv.add:
                 other = tirx.Var("other", chain.dtype)
                 known[other] = given[len(names) + 1]
                 form = integer_form(chain.summed(number - 1)) if chain.is_integer else None
-                beside = replace(beside, addend=lambda _at: other, summed=form)
-            value = finished(conv, total, sums.dtype, beside, Position(0, 0, 0, tirx.const(0, "int32")), dtype)
+                operands = replace(operands, addend=lambda _at: other, summed=form)
+            value = finished(conv, total, sums.dtype, operands, Position(0, 0, 0, tirx.const(0, "int32")), dtype)
             result = Arithmetic(inside, known, loads).value(value)
             return _where_logical(inside, at, self.stored[number], result, fringe, element_type(dtype))
 

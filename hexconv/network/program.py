@@ -43,7 +43,7 @@ MOST_LOOPS = 8
 """Of a view, as hexconv_operators.c has them."""
 
 
-class Held:
+class ModelOperands:
     """The operands in which a model's tensors lie, and the steps that make them.
 
     Args (of the constructor):
@@ -255,7 +255,7 @@ ANY = Clamp()
 """The clamp that changes no value."""
 
 
-class Reading(Held):
+class Reading(ModelOperands):
     """The reader that turns a network's nodes into steps, one node after the other.
 
     Args (of the constructor):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from tests.browser.conftest import SCREENSHOTS
+from tests.browser.page_load import load_time
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -294,9 +295,6 @@ def test_nothing_shifts_while_it_loads_and_it_is_small(page: "Page", report: Pat
     )
 
 
-FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
-
-
 @pytest.mark.simulator
 def test_a_chain_adds_at_most_250_kilobytes_to_the_page_of_a_network(network_report: Path) -> None:
     """ResNet-18 has twelve: its page stays under three megabytes."""
@@ -305,8 +303,4 @@ def test_a_chain_adds_at_most_250_kilobytes_to_the_page_of_a_network(network_rep
 
 def test_all_documented_cases_take_three_megabytes(browser: "Browser", documented_report: Path) -> None:
     assert documented_report.stat().st_size < 3_000_000
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.goto(documented_report.as_uri())
-    page.wait_for_function(f"() => {FIRST_PAINT} > 0")
-    print(f"first paint of {documented_report.stat().st_size:,} bytes: {page.evaluate(FIRST_PAINT):.0f} ms")
-    page.close()
+    print(load_time(browser, documented_report))

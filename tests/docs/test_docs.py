@@ -219,7 +219,7 @@ QUESTIONS = {
     "What is it?": "Which convs of a network fit Hexagon's VTCM fused, with which plan",
     "For whom?": "It is for compiler and kernel engineers",
     "What is fused, and why?": "Fused convs hand their rows on in it, stripe by stripe",
-    "What is a packet?": "A packet is what Hexagon issues at once",
+    "What is a packet?": "A packet is the 1 to 4 instructions that a thread issues together",
     "Why believe it?": "Each figure has two or three sources that know nothing of each other",
     "What does it not do?": "It measures no time",
     "How do I start?": "hexconv example && hexconv best residual.onnx --vtcm 1MiB",

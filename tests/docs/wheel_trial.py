@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
@@ -17,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def trial(python: str, wheel: Path, folder: Path) -> str:
-    """Install a wheel for one Python and do what README says; returns the size and what was tried, or what failed."""
-    venv = folder / "venv"
+    """Install a wheel for one Python and do what README says; returns size, commands and seconds, or what failed."""
+    started, venv = time.monotonic(), folder / "venv"
     subprocess.run([python, "-m", "venv", venv], check=True)
     before = _size(venv)
     install = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -40,7 +41,8 @@ def trial(python: str, wheel: Path, folder: Path) -> str:
         if not matches(shown, got):
             return f"$ {command}\n{got}\n--- but README shows\n{shown}"
         commands += 1
-    return f"{installed / 1e9:.2f} GB installed; {commands} commands of README, each as printed"
+    took = f"{time.monotonic() - started:.0f} s from the empty environment to the last answer"
+    return f"{installed / 1e9:.2f} GB installed; {commands} commands of README, each as printed; {took}"
 
 
 def _size(folder: Path) -> int:

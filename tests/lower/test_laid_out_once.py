@@ -19,7 +19,7 @@ from hexconv.kernel.depthwise import moved_words, taps_of, variants
 from hexconv.kernel.pixels import PixelForm
 from hexconv.kernel.row_conv import row_conv
 from hexconv.lower import lower_case
-from hexconv.lower.buffers import held_by, is_register
+from hexconv.lower.buffers import contents_of, is_register
 from hexconv.lower.counting import PRODUCTS_OF_LANE, _intrinsic
 from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
@@ -102,7 +102,7 @@ def test_a_filter_has_one_cache_and_words_lie_outside_of_vtcm(storage: str) -> N
 
 def held_by_name(name: str) -> str:
     """The role that a name tells."""
-    return held_by(tirx.Var(name, "handle")).role
+    return contents_of(tirx.Var(name, "handle")).role
 
 
 def _stored_weights(main: tirx.PrimFunc) -> set[str]:
@@ -115,7 +115,7 @@ def _stored_weights(main: tirx.PrimFunc) -> set[str]:
         loads: list[TensorLoad] = []
         variables: list[tirx.Var] = []
         tvm_ffi.structural_walk(rest, [(TensorLoad, loads.append), (tirx.Var, variables.append)])
-        of_filters = any(held_by(load.source).role in WEIGHTS for load in loads)
+        of_filters = any(contents_of(load.source).role in WEIGHTS for load in loads)
         return of_filters or any(variable in tainted for variable in variables)
 
     def bound(bind: tirx.Bind) -> None:
@@ -127,7 +127,7 @@ def _stored_weights(main: tirx.PrimFunc) -> set[str]:
             return
         if is_register(store.buffer):
             tainted.add(store.buffer)
-        elif held_by(store.buffer).role not in WEIGHTS:
+        elif contents_of(store.buffer).role not in WEIGHTS:
             found.add(str(store.buffer.name))
 
     for _ in range(2):  # a register may be read in a loop before it is written

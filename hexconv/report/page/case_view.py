@@ -117,7 +117,7 @@ def _class(token: _TokenType) -> str:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldRows:
     """The rows of one logical tensor that are held while one stripe of the output is made; padding is no row of it.
 
     Attributes:
@@ -131,7 +131,7 @@ class Held:
     made: int
 
 
-def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
+def stripes(chain: Chain, plan: Plan) -> tuple[tuple[HeldRows, ...], ...]:
     """For every stripe of one image's output, the rows held of the input, of each intermediate and of the output.
 
     Where stripes stream, those of the warm-up come first: they make no row of the output. Threads follow each other.
@@ -151,29 +151,29 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
-def _in_rows(counts: StripeCounts) -> Iterator[tuple[Held, ...]]:
+def _in_rows(counts: StripeCounts) -> Iterator[tuple[HeldRows, ...]]:
     """Yield the stored rows that a thread holds of each tensor once it has made the rows of a step."""
     for band in counts.bands:
         end = np.minimum(band.end, band.last)
         first = np.maximum(end - counts.cache_rows, band.first)
         first[-1] = band.begin[-1]  # no later step reads the output
         tensors = zip(first.tolist(), end.tolist(), band.begin.tolist(), strict=True)
-        yield from zip(*(map(Held, *rows) for rows in tensors), strict=True)
+        yield from zip(*(map(HeldRows, *rows) for rows in tensors), strict=True)
 
 
-def _in_blocks(stripes: BlockStripes) -> Iterator[tuple[Held, ...]]:
+def _in_blocks(stripes: BlockStripes) -> Iterator[tuple[HeldRows, ...]]:
     """Yield the stored rows that each stripe of blocks reads and makes of each tensor."""
     for start in range(0, stripes.stored[-1], stripes.h_splits[0]):
         slabs = _stripe(stripes, start)
         units = [tensor.slab_rows for tensor in stripes.extents]
-        yield tuple(Held(*(rows * slab for slab in each)) for rows, each in zip(units, slabs, strict=True))
+        yield tuple(HeldRows(*(rows * slab for slab in each)) for rows, each in zip(units, slabs, strict=True))
 
 
-def _logical(held: Held, tensor: Extents) -> Held:
+def _logical(held: HeldRows, tensor: Extents) -> HeldRows:
     """The logical rows among stored rows."""
     first, last = tensor.valid_rows
     start, end, made = (min(max(row, first), last) - first for row in (held.start, held.end, held.made))
-    return Held(min(start, end), end, min(max(start, made), end))
+    return HeldRows(min(start, end), end, min(max(start, made), end))
 
 
 def _stripe(stripes: BlockStripes, start: int) -> tuple[tuple[int, int, int], ...]:
@@ -240,18 +240,18 @@ def _counts(making: int, filling: int, threads: int) -> str:
     return f"{counted(making, 'stripe')} of the output{warm_up}{bands}."
 
 
-def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
+def _boxes(held: HeldRows, scale: float) -> tuple[float, float, float, float]:
     """Return the foot and the height of the rows that are held, then of the rows that are made."""
     found = (held.start, held.end - held.start, held.made, held.end - held.made)
     return tuple(round(rows * scale, 1) for rows in found)  # pyright: ignore[reportReturnType]
 
 
-def _told(stripe: Sequence[Held]) -> str:
+def _told(stripe: Sequence[HeldRows]) -> str:
     """Describe one step in words.
 
-    >>> _told([Held(2, 20, 12), Held(8, 16, 8)])
+    >>> _told([HeldRows(2, 20, 12), HeldRows(8, 16, 8)])
     'Makes rows 8 to 15 of the output; holds rows 2 to 19 of the input, 8 of them new.'
-    >>> _told([Held(0, 3, 3), Held(0, 0, 0)])
+    >>> _told([HeldRows(0, 3, 3), HeldRows(0, 0, 0)])
     'Makes no row of the output; holds rows 0 to 2 of the input, none of them new.'
     """
     source, target = stripe[0], stripe[-1]
