@@ -8,6 +8,8 @@ HMX_CASES := $(sort $(wildcard schedules/hmx/*.toml))
 # A case with NAME.tir.sha256 beside it has no whole listing there.
 DIGESTED_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/hvx/*.tir.sha256)))
 WORKERS ?= 2
+# Of each law of the deep tests: ten times as many examples, or with EXAMPLES=ci as many as make test draws.
+EXAMPLES ?= deep
 # Many processes read the same modules, those of tests with their asserts rewritten: each is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -28,7 +30,7 @@ test: .venv/installed ## run the tests, in parallel, but for the deep ones
 	$(PYTEST) -m "not deep"
 
 test-deep: .venv/installed ## run the deep tests: long ones, and more shapes of what others run
-	$(PYTEST) -m "deep or drawn" --hypothesis-profile=deep
+	$(PYTEST) -m "deep or drawn" --hypothesis-profile=$(EXAMPLES)
 
 lint: .venv/installed ## ruff: rules and format
 	$(BIN)/ruff check .

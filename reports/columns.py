@@ -89,7 +89,7 @@ def sweep_columns() -> dict[str, str]:
 PROGRAMS = _of(programs.Row)
 
 TABLES: dict[str, tuple[str, dict[str, str]]] = {
-    "simulator.csv": ("hexconv run --csv", RUN_COLUMNS),
+    "simulator.csv": ("make simulator", RUN_COLUMNS),
     "cache_usage.csv": ("hexconv cache --csv", CACHE_COLUMNS),
     "hvx.csv": ("make bench", hvx.COLUMNS),
     "hvx_int16.csv": ("make bench", hvx.COLUMNS),
