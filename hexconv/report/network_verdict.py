@@ -10,7 +10,7 @@ from hexconv.report.words import noun
 from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, Outputs, OutputVerdict, StepVerdict
 from hexconv.verify.verdict import Answer, Rule, together
 
-TITLE = "elements that differ; those in brackets are float32's rounding"
+TITLE = "elements that differ (in brackets: by float32's rounding alone)"
 WORDS: dict[Answer, str] = {"holds": "holds", "differs": "DIFFERS", "not compared": "not compared"}
 
 WORST: tuple[Answer, ...] = ("holds", "not compared", "differs")
@@ -55,8 +55,8 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
     beside = verdict.total("ONNX Runtime")
     if beside.values:
         yield (
-            f"{beside.rounded} of {beside.values} elements of ONNX Runtime's convs are others by float32's rounding, "
-            f"which is proven of each; {beside.differing} differ otherwise"
+            f"of {beside.values} elements of convs, {beside.rounded} differ from ONNX Runtime's by float32's rounding "
+            f"alone, as a bound proves for each; {beside.differing} differ by more"
         )
     if verdict.note:
         yield one_line(verdict.note)
