@@ -75,8 +75,8 @@ def _front_lines(network: PlannedNetwork) -> Iterator[str]:
         return
     what = "time in packets" if network.planned[0].question.objective == "time" else "packets"
     at = np.unique(np.linspace(0, len(front.times) - 1, SHOWN).round().astype(int))
-    points = (f"{time:.0f} {moved}" for time, moved in zip(front.times[at], front.traffic_bytes[at], strict=True))
-    yield f"all chains: {what} (model) and bytes that no other plans beat in both: {', '.join(points)}"
+    points = (f"{time:.0f} with {moved}" for time, moved in zip(front.times[at], front.traffic_bytes[at], strict=True))
+    yield f"the front of all chains, {what} (model) with bytes: {', '.join(points)}"
 
 
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:

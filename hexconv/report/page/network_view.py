@@ -58,7 +58,8 @@ def network_view(
         cost: what a call of the whole model costs; None where there is no model.
     """
     most = max((_apart(answer) or _after(answer) for answer in network.planned), default=0)
-    headings = ("chain", "pieces", "apart", "planned", "saved", "VTCM", "issue slots", "ends")
+    counted_slots = ("issue slots",) if profiles else ()
+    headings = ("chain", "pieces", "apart", "planned", "saved", "VTCM", *counted_slots, "ends")
     return NetworkView(
         name=name,
         totals=(*_totals(network, profiles), *(_of_call(cost) if cost else ())),
@@ -127,10 +128,11 @@ def _of_call(cost: CallCost) -> Iterator[str]:
         f"chains, {cost.operators_after_packets:,} in operators{': ' + kinds if kinds else ''}."
     )
     threads = counted(cost.threads, "thread")
-    yield (
-        f"The critical path on {threads} is about {cost.critical_packets:,} packets. Tensors between steps take "
-        f"{in_bytes(cost.arena_bytes)}."
-    )
+    yield f"The critical path on {threads} is about {cost.critical_packets:,} packets."
+    if cost.arena_bytes:
+        yield f"Tensors between steps take {in_bytes(cost.arena_bytes)} of memory."
+    elif cost.residents:
+        yield "All tensors between steps stay in VTCM."
     if cost.left:
         yield f"Left out, since hexconv has no operator or no plan for them: {', '.join(cost.left)}."
 
@@ -189,7 +191,7 @@ def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile
         in_bytes(_after(answer)) if cut else "",
         f"{saved / apart:.1%}" if saved is not None and apart else "",
         in_bytes(cut.footprint_bytes) if cut else "",
-        f"{slots:,}" if slots else "",
+        *([f"{slots:,}" if slots else ""] if profiles else []),
         end.ended_by if end else "",
     )
     return answer.name, _link(answer), cells
