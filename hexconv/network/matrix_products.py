@@ -295,8 +295,9 @@ def _origins(made: int, tap: int, axis: int, window: Window, size: int) -> tuple
     return np.flatnonzero(comes), moved[comes] // window.stride[axis]
 
 
-MOST_INPUTS, MOST_OUTPUTS, OUTPUTS_AT_ONCE, BLOCK, WORD_BYTES = 8192, 4096, 128, 32, 4
-"""Of products: what HVX keeps of a pixel at most; outputs that are made together, and whose sums fill a vector."""
+MOST_INPUTS, MOST_OUTPUTS, OUTPUTS_AT_ONCE, BLOCK, OF_NARROW, WORD_BYTES = 8192, 4096, 128, 32, 8, 4
+"""Of products: what HVX keeps of a pixel at most; outputs that are made together, whose
+sums fill a vector, and to which those of a last block are rounded up."""
 
 BEYOND, MOST_STEPS = 600, 1700
 """Steps from the zero point that are beyond all codes; and so many that 11 bits hold them besides a zero point."""
@@ -334,15 +335,37 @@ def _products_form(step: Operation, constants: Constants) -> bytes | None:
     ends = np.array([-1, 1], np.float32) * np.float32(result.scale) * SOFTEST
     least, most = numbers_of(stored_as(ends, to), result)
     whole, words = -(-outputs // OUTPUTS_AT_ONCE) * OUTPUTS_AT_ONCE, -(-inputs // 4)
-    laid = np.full((whole, words * 4), 128, np.uint8)
-    laid[:outputs, :inputs] = weights + 128
-    laid = laid.reshape(whole // BLOCK, BLOCK, words, 4).transpose(0, 2, 1, 3)
+    laid, full, narrow = _laid(weights + 128, words)
     numbers = np.zeros((4, whole), np.int32)
     numbers[:, :outputs] = bias, limits, shifts, multipliers
     offset = (zero_of(result) << 20) + (1 << 19)
-    told = (PRODUCTS, whole, words, turned_bit(source), offset, turned_bit(result), int(least), int(most), is_within)
+    told = (
+        PRODUCTS,
+        whole,
+        words,
+        turned_bit(source),
+        offset,
+        turned_bit(result),
+        int(least),
+        int(most),
+        is_within,
+        full,
+        narrow,
+    )
     apart = spread(min(inputs, VECTOR_BYTES), WORD_BYTES)
-    return header(*map(int, told)) + apart.tobytes() + numbers.tobytes() + laid.tobytes()
+    return header(*map(int, told)) + apart.tobytes() + numbers.tobytes() + laid
+
+
+def _laid(weights: Array, words: int) -> tuple[bytes, int, int]:
+    """Lay weights from 0 on by blocks of outputs; how many are full, and the bytes of a word in the one behind them."""
+    outputs, inputs = weights.shape
+    held = -(-outputs // OF_NARROW) * OF_NARROW
+    laid = np.full((held, words, WORD_BYTES), 128, np.uint8)
+    laid.reshape(held, -1)[:outputs, :inputs] = weights
+    full, left = divmod(held, BLOCK)
+    blocks = np.split(laid.transpose(1, 0, 2), range(BLOCK, held, BLOCK), axis=1)
+    unread = VECTOR_BYTES - left * WORD_BYTES if left else 0
+    return b"".join(block.tobytes() for block in blocks) + bytes(unread), full, left * WORD_BYTES
 
 
 def _is_side_by_side(step: Operation) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hexconv.network.compiled import IN_PLAIN_C
 from hexconv.network.element_moves import tile_of
-from hexconv.network.integer_form import gathered, spread
+from hexconv.network.integer_form import VECTOR_BYTES, gathered, spread
 from hexconv.network.operator_table import OPERATORS, form_of
 from hexconv.network.program_steps import (
     NCHW,
@@ -385,6 +385,17 @@ def test_products_have_a_form(seed: int) -> None:
     """However far their sums reach in steps of the result."""
     drawn = products(Draw(seed))
     assert form_of(drawn.operation, drawn.constants) is not None
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_weights_of_outputs_that_are_not_there_take_no_bytes(seed: int) -> None:
+    """But for those up to eight, and one vector behind the last word."""
+    drawn = products(Draw(seed))
+    form, filters = form_of(drawn.operation, drawn.constants), drawn.constants["weights"]
+    outputs, words = filters.size // filters.shape[-1], -(-filters.shape[-1] // 4)
+    numbers = 2 * VECTOR_BYTES + 4 * 4 * (-(-outputs // 128) * 128)
+    assert form is not None
+    assert 0 <= len(form) - numbers - 4 * words * (-(-outputs // 8) * 8) <= VECTOR_BYTES - 32
 
 
 def test_bytes_of_pixels_go_apart_and_back() -> None:

@@ -88,9 +88,10 @@ struct hexconv_numbers {
 enum { HEXCONV_BLOCK = 32 }; /* outputs whose sums fill a vector */
 
 /* Products of codes, four at a time, with weights of int8, to which 128 is added. A sum begins with `bias`, is held within `limit`, shifted left by `shift`, and
- * times `multiplier` has 31 + 20 bits behind the point. Where `is_within`, no sum reaches its limit. `outputs` are rounded up to four blocks, inputs to four. */
+ * times `multiplier` has 31 + 20 bits behind the point. Where `is_within`, no sum reaches its limit. `outputs` are rounded up to four blocks, inputs to four. Weights of
+ * outputs that there are: of `full` blocks, then of one of `narrow` bytes a word, with what a vector reads behind its last word. */
 struct hexconv_products {
-    int32_t form, outputs, words, flip, offset, sign, least, most, is_within, padding[23];
+    int32_t form, outputs, words, flip, offset, sign, least, most, is_within, full, narrow, padding[21];
     uint8_t apart[128]; /* tells vdelta to move pixels of up to a vector to where each takes a power of two of words */
     int32_t numbers[]; /* bias, limit, shift, multiplier: each for all outputs; then weights [block][word][output of a block][4] */
 };

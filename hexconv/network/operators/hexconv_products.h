@@ -21,7 +21,7 @@ enum { PIXELS = 4, BLOCKS = 4, MOST_OUTPUTS = 4096, MOST_WORDS = 2048, SHORT = 6
 struct finish {
     const V *bias, *limit, *shift, *multiplier, *weights;
     V offset, least, most, sign;
-    size_t words;
+    size_t words, full, narrow;
     uint32_t flip;
 };
 
@@ -30,7 +30,7 @@ ALWAYS struct finish finish_of(const struct hexconv_products *form) {
     const size_t each = (size_t)form->outputs / HEXCONV_BLOCK;
     return (struct finish){numbers, numbers + each, numbers + 2 * each, numbers + 3 * each, numbers + 4 * each,
                            Q6_V_vsplat_R(form->offset), bytes(form->least), bytes(form->most), bytes(form->sign),
-                           (size_t)form->words, (uint32_t)form->flip * 0x01010101u};
+                           (size_t)form->words, (size_t)form->full, (size_t)form->narrow, (uint32_t)form->flip * 0x01010101u};
 }
 
 /* A loop of few turns, without a loop: what it counts lies in registers. */
@@ -50,6 +50,17 @@ ALWAYS void sum_codes(const struct finish *by, struct pixels *pixels, size_t cou
     EACH_OF(p, count) pixels->more[p] = sums[p];
 }
 
+/* The weights of a block, and the bytes from word to word; of a block without outputs those of the last one that has any. */
+struct placed {
+    const uint8_t *at;
+    size_t step;
+};
+
+ALWAYS struct placed weights_of(const struct finish *by, size_t block) {
+    const size_t held = least_of(block, by->full - !by->narrow);
+    return (struct placed){(const uint8_t *)(by->weights + held * by->words), held < by->full ? VECTOR : by->narrow};
+}
+
 /* Sums of one block of outputs, or of four. */
 ALWAYS void add_products(const struct finish *by, const struct pixels *pixels, size_t count, size_t block, size_t blocks, V sums[PIXELS][BLOCKS]) {
     const V *const weights = by->weights + block * by->words;
@@ -57,6 +68,16 @@ ALWAYS void add_products(const struct finish *by, const struct pixels *pixels, s
     const uint32_t flip = by->flip;
     EACH_OF(b, blocks)
         EACH_OF(p, count) sums[p][b] = Q6_Vw_vsub_VwVw(by->bias[block + b], pixels->more[p]);
+    struct placed placed[BLOCKS];
+    if (block + blocks > by->full) { /* lanes behind a narrow block's outputs hold what lies there, and are not written */
+        EACH_OF(b, blocks) placed[b] = weights_of(by, block + b);
+        for (size_t w = 0; w < words; w++)
+            EACH_OF(b, blocks) {
+                const V weight = load(placed[b].at + w * placed[b].step);
+                EACH_OF(p, count) sums[p][b] = Q6_Vuw_vrmpyacc_VuwVubRub(sums[p][b], weight, (int)(pixels->words[p][w] ^ flip));
+            }
+        return;
+    }
     for (size_t w = 0; w < words; w++) {
         int word[PIXELS];
         EACH_OF(p, count) word[p] = (int)(pixels->words[p][w] ^ flip);
@@ -212,15 +233,21 @@ static void turn_pixels(const struct multiplied *work, const struct finish *by, 
     }
 }
 
-/* Sums of eight outputs of 32 pixels. */
-ALWAYS void sum_eight(const struct finish *by, const struct lanes *lanes, size_t first, V sums[EIGHT]) {
-    const int32_t *const bias = (const int32_t *)by->bias + first;
-    const Two *weights = (const Two *)(by->weights + first / HEXCONV_BLOCK * by->words) + first % HEXCONV_BLOCK / 2;
-    EACH_OF(o, EIGHT) sums[o] = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(bias[o]), lanes->more);
-    for (size_t w = 0; w < by->words; w++, weights += HEXCONV_BLOCK / 2) {
+ALWAYS void add_eight(const struct finish *by, const struct lanes *lanes, const Two *weights, size_t step, V sums[EIGHT]) {
+    for (size_t w = 0; w < by->words; w++, weights += step) {
         const V column = lanes->columns[w];
         EACH_OF(o, EIGHT) sums[o] = Q6_Vuw_vrmpyacc_VuwVubRub(sums[o], column, (int)(weights[o / 2] >> o % 2 * 32));
     }
+}
+
+/* Sums of eight outputs of 32 pixels. */
+ALWAYS void sum_eight(const struct finish *by, const struct lanes *lanes, size_t first, V sums[EIGHT]) {
+    const int32_t *const bias = (const int32_t *)by->bias + first;
+    const struct placed placed = weights_of(by, first / HEXCONV_BLOCK);
+    const Two *weights = (const Two *)(const void *)placed.at + first % HEXCONV_BLOCK / 2;
+    EACH_OF(o, EIGHT) sums[o] = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(bias[o]), lanes->more);
+    if (placed.step == VECTOR) add_eight(by, lanes, weights, HEXCONV_BLOCK / 2, sums);
+    else add_eight(by, lanes, weights, placed.step / sizeof(Two), sums);
 }
 
 /* A sum of lanes with 20 bits behind the point. */
