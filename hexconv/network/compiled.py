@@ -18,7 +18,7 @@ from hexconv.apart import Limits, Task, cores, do_all
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
-from hexconv.network.program_steps import OTHER, Call, Program
+from hexconv.network.program_steps import OTHER, Call, Program, Resident, Step, may_lie_over
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
@@ -206,13 +206,24 @@ def check_room(program: Program, taken_bytes: Sequence[int]) -> None:
     sizes = iter(taken_bytes)
     for number, step in enumerate(program.steps, 1):
         end = next(sizes) if isinstance(step, Call) else 0
-        beside = sorted(
-            (each.offset_bytes, each.bytes) for each in program.residents if each.first <= number <= each.last
-        )
+        living = {each.tensor: each for each in program.residents if each.first <= number <= each.last}
+        over = _lies_over(step, number, living)
+        beside = sorted((each.offset_bytes, each.bytes) for each in living.values() if each.tensor != over)
         for start, size in (*beside, (program.vtcm_bytes, 0) if program.residents else (end, 0)):
             if end > start:
                 raise CallRefused(step.node, f"its VTCM ends at {end}, where a tensor that stays begins at {start}")
             end = start + size
+
+
+def _lies_over(step: Step, number: int, living: Mapping[str, Resident]) -> str | None:
+    """Name the tensor that ends at a step, and in whose place it writes its result."""
+    if (made := living.get(step.result.buffer)) is None:
+        return None
+    for source in step.sources:
+        read = living.get(source.buffer)
+        if read and read.last == number and (read.offset_bytes, read.bytes) == (made.offset_bytes, made.bytes):
+            return source.buffer if may_lie_over(step, source) else None
+    return None
 
 
 def _weights(program: Program, chains: Sequence[Parts]) -> Weights:

@@ -6,7 +6,8 @@
 
 A tensor that stays in VTCM lies at one address all the while that it lives, in whole granules, beside the caches of all
 steps in between. A chain may be planned again with less VTCM where what is saved is more than what that costs. Chains
-copy from it and to it as from memory, by the same code; those copies move no byte of memory.
+copy from it and to it as from memory, by the same code; those copies move no byte of memory. The sum of an Add takes
+the place of an operand that nobody reads later.
 
 First tensors are chosen by their sizes, as if VTCM had no fragments (`hexconv.network.resident_sets`), and then given
 addresses. Where these are found, the answer is exact among the plans of each chain's front. Else tensors that find none
@@ -21,8 +22,17 @@ from hexconv.analyze import planned_work
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.network.compiled import Life, lives_of
 from hexconv.network.plan_choices import Cost, PlanChoices
-from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
-from hexconv.network.resident_sets import MOST_STATES, Run, Way, addresses, handed_bytes, least_way
+from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step, may_lie_over
+from hexconv.network.resident_sets import (
+    MOST_STATES,
+    Run,
+    Way,
+    addresses,
+    ends_under,
+    handed_bytes,
+    in_one_place,
+    least_way,
+)
 from hexconv.search.grid import Figures
 
 LEFT_OUT = 4
@@ -91,15 +101,26 @@ def _by_sizes(
         if not left_out and is_exact:
             least = way.cost
         taken = [each.plan.footprint_bytes if each.plan else 0 for each in way.steps]
-        kept = {name for each in way.steps for name in each.kept}
-        tops = addresses({name: stay[name] for name in kept}, taken, vtcm_bytes)
+        kept = frozenset(name for each in way.steps for name in each.kept)
+        place = in_one_place(program.steps, kept, stay)
+        tops = addresses(_together(place, stay), taken, vtcm_bytes)
         if not isinstance(tops, str):
             return least, [
-                Way(each.cost, tuple((name, tops[name]) for name in sorted(each.kept)), plan=each.plan)
+                Way(each.cost, tuple((name, tops[place[name]]) for name in sorted(each.kept)), plan=each.plan)
                 for each in way.steps
             ]
         stay = {name: life for name, life in stay.items() if name != tops}
     return least, None
+
+
+def _together(place: Mapping[str, str], stay: Mapping[str, Life]) -> dict[str, Life]:
+    """Return the lives of all tensors in one place as that of the first one of them."""
+    lives: dict[str, Life] = {}
+    for name, first in place.items():
+        life = stay[name]
+        known = lives.get(first, life)
+        lives[first] = Life(min(known.first, life.first), max(known.last, life.last), life.bytes)
+    return lives
 
 
 def _by_addresses(
@@ -144,7 +165,10 @@ def _touched(step: Step) -> Iterator[str]:
 
 
 def _placed(live: Tops, step: Step, at: int, stay: Mapping[str, Life]) -> Iterator[Tops]:
-    """Yield the tensors in VTCM at a step: those before it, and the one that it writes at each place, or in memory."""
+    """Yield the tensors in VTCM at a step: those before it, and the one that it writes at each place, or in memory.
+
+    A place may be that of an operand which nobody reads later.
+    """
     yield live
     name = step.result.buffer
     if name not in stay or stay[name].first != at:
@@ -153,6 +177,10 @@ def _placed(live: Tops, step: Step, at: int, stay: Mapping[str, Life]) -> Iterat
     for start in sorted({0, *(top for _, top in live)}):
         if all(start + size <= begin or end <= start for begin, end in spans):
             yield tuple(sorted((*live, (name, start + size))))
+    for source in step.sources:
+        top = dict(live).get(source.buffer)
+        if top and may_lie_over(step, source) and ends_under(step, at, source.buffer, stay):
+            yield tuple(sorted((*live, (name, top))))
 
 
 def _step(

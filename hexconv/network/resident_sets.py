@@ -9,14 +9,14 @@ caches and all tensors that stay are no more than VTCM has bytes. Of equal state
 So no choice of tensors, of cuts and of plans costs less, as long as no place has more than `MOST_STATES` states.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from hexconv.network.compiled import Life
 from hexconv.network.plan_choices import Cost, PlanChoices
-from hexconv.network.program_steps import Operation, Program
+from hexconv.network.program_steps import Operation, Program, Step, may_lie_over
 from hexconv.search.grid import Figures
 
 MOST_STATES = 2000
@@ -128,7 +128,8 @@ def _past_operator(program: Program, at: int, ways: Ways, stay: Mapping[str, Lif
     is_first = name in stay and stay[name].first == at
     for live, before in ways.items():
         for kept in (live, live | {name}) if is_first else (live,):
-            if sum(stay[each].bytes for each in kept) <= vtcm_bytes:
+            over = lies_over(step, at, kept, stay)
+            if sum(stay[each].bytes for each in kept if each != over) <= vtcm_bytes:
                 handed = sum(handed_bytes(step, kept)) if isinstance(step, Operation) else 0
                 cost = before.cost[0] + moved - handed, before.cost[1]
                 left = frozenset(each for each in kept if stay[each].last > at)
@@ -162,6 +163,28 @@ def _past_chain(program: Program, run: Run, ways: Ways, stay: Mapping[str, Life]
 def _keep(found: Ways, left: Names, way: Way[Names]) -> None:
     if left not in found or way.cost < found[left].cost:
         found[left] = way
+
+
+def lies_over(step: Step, at: int, kept: Names, stay: Mapping[str, Life]) -> str | None:
+    """Name the tensor in VTCM that ends at a step, and in whose place the step writes its result, if that stays."""
+    if step.result.buffer not in kept:
+        return None
+    sources = (source for source in step.sources if source.buffer in kept and may_lie_over(step, source))
+    return next((each.buffer for each in sources if ends_under(step, at, each.buffer, stay)), None)
+
+
+def ends_under(step: Step, at: int, name: str, stay: Mapping[str, Life]) -> bool:
+    """Whether no later step reads a tensor, and the result of a step takes as many bytes."""
+    return stay[name].last == at and stay[name].bytes == stay[step.result.buffer].bytes
+
+
+def in_one_place(steps: Sequence[Step], kept: Names, stay: Mapping[str, Life]) -> dict[str, str]:
+    """Return for each tensor that stays the first one in whose place it lies: itself, mostly."""
+    found: dict[str, str] = {}
+    for at, step in enumerate(steps):
+        over = lies_over(step, at, kept, stay)
+        found[step.result.buffer] = found[over] if over else step.result.buffer
+    return {name: found[name] for name in kept}
 
 
 def handed_bytes(step: Operation, tops: Iterable[str]) -> tuple[int, int]:

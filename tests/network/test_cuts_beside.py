@@ -94,7 +94,11 @@ def cost(
 ) -> float:
     total = 0
     for at, (read, made, what) in enumerate(steps):
-        left = room - sum(sizes[name] for name in kept if lives[name][0] <= at <= lives[name][-1])
+        living = {name for name in kept if lives[name][0] <= at <= lives[name][-1]}
+        if isinstance(what, Operation) and what.operator == "add" and made in living:  # in the place of an operand
+            ends = [each.buffer for each in what.sources if each.buffer in living and lives[each.buffer][-1] == at]
+            living -= set(ends[:1])
+        left = room - sum(sizes[name] for name in living)
         if left < 0:
             return inf
         if isinstance(what, PlanChoices):

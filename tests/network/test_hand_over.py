@@ -1,6 +1,6 @@
 """Tensors that stay in VTCM between steps: the choice against brute force, and C on both targets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -17,7 +17,7 @@ from hexconv.network import Wanted, build_network, built_network, planned_model
 from hexconv.network.built_network import compiled_network, write_compiled
 from hexconv.network.call_costs import call_cost
 from hexconv.network.called_network import network_object, simulated_network
-from hexconv.network.compiled import CallRefused, arena_of, check_room
+from hexconv.network.compiled import CallRefused, Life, arena_of, check_room
 from hexconv.network.hand_over import candidates, hand_over
 from hexconv.network.planned_model import _choices, plan, question_of
 from hexconv.network.program_run import free_vtcm
@@ -41,8 +41,11 @@ def drawn(seed: int) -> Program:
     made = [Operand("input", (1, 1, 1, GRANULE), "uint8")]
     steps = []
     for number in range(int(random.integers(3, 7))):
-        sources = [made[at] for at in random.integers(0, len(made), 2)]
-        result = Operand(f"t{number}", (1, 1, int(random.integers(1, 4)), GRANULE), "uint8", integers="form")
+        sources, rows = [made[at] for at in random.integers(0, len(made), 2)], int(random.integers(1, 4))
+        if random.random() < 0.6:  # of the extents of the last tensor
+            sources = [made[-1], *(each for each in sources if each.extents == made[-1].extents)][:2]
+            rows = made[-1].extents[2]
+        result = Operand(f"t{number}", (1, 1, rows, GRANULE), "uint8", integers="form")
         steps.append(Operation("add", result.buffer, tuple(sources), result))
         made.append(result)
     return Program(tuple(steps), (), (), {"form": np.zeros(4, np.uint8), "input": np.zeros(1, np.uint8)})
@@ -55,23 +58,36 @@ def moved(program: Program, names: set[str]) -> int:
 
 def test_no_other_tensors_save_more() -> None:
     """Every subset of the tensors, each subset placed as if tensors were water: no address could be better."""
-    equal = 0
-    for seed in range(60):
+    equal = over = 0
+    for seed in range(100):
         program, room = drawn(seed), GRANULE * (2 + seed % 7)
         lives = candidates(program, {}, room, False)
         found = hand_over(program, {}, room, False)
         least: float = inf
         for stays in product((False, True), repeat=len(lives)):
             kept = {name: life for (name, life), stay in zip(lives.items(), stays, strict=True) if stay}
-            if arena_of(kept).least_bytes <= room:
+            if max(beside(program, at, kept) for at in range(len(program.steps))) <= room:
                 least = min(least, moved(program, set(kept)))
         ours = {each.tensor for each in found.residents}
         assert found.vtcm_bytes <= room
         assert moved(program, set()) - found.operators_bytes == moved(program, ours) >= least, seed
         assert found.is_exact == (moved(program, ours) == least), seed
         equal += found.is_exact
+        tops = {(each.offset_bytes, each.bytes) for each in found.residents}
+        over += len(found.residents) > len(tops) and arena_of({name: lives[name] for name in ours}).least_bytes > room
         check_room(replace(program, residents=found.residents, vtcm_bytes=found.vtcm_bytes), [])
-    assert equal >= 58
+    assert equal >= 96
+    assert over >= 5
+
+
+def beside(program: Program, at: int, kept: Mapping[str, Life]) -> int:
+    """The bytes of all tensors at a step, the sum of an Add in the place of one that nobody reads later."""
+    step, living = program.steps[at], {name: life for name, life in kept.items() if life.first <= at <= life.last}
+    total, alike = sum(life.bytes for life in living.values()), {each.extents for each in (*step.sources, step.result)}
+    if step.result.buffer not in living or len(alike) > 1 or {each.dtype for each in step.sources} != {"uint8"}:
+        return total
+    ends = [each for each in step.sources if each.buffer in living and living[each.buffer].last == at]
+    return total - (living[ends[0].buffer].bytes if ends else 0)
 
 
 def small(tmp_path: Path) -> Path:
@@ -125,6 +141,29 @@ def test_what_stays_is_what_runs(target: Any, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(built_network.texts_of.__globals__, "_places", moved_off)
     verdict = verify_network(path, Asked(wanted, workers=1))
     assert verdict.reason or any(not step.run.holds for step in verdict.steps if step.run)
+
+
+@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=pytest.mark.simulator)])
+def test_a_sum_lies_where_an_operand_did(target: Any, tmp_path: Path) -> None:
+    """Two branches end in an Add that has no room for a third tensor; on the simulator copies are late, or random."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+    net, output = residual("qdq", per_channel=True, projected=True)
+    path = saved(net, [output], tmp_path / "net.onnx")
+    whole = plan(import_model(path), question_of(1 << 20, "traffic")).handed
+    wanted = Wanted(whole.vtcm_bytes, target, "v67", "traffic", threads=2 if target == "hexagon" else 1)
+    planned = plan(import_model(path), wanted.question)
+    [add] = [step for step in planned.program.steps if isinstance(step, Operation) and step.operator == "add"]
+    offsets = {each.tensor: each.offset_bytes for each in planned.program.residents}
+    assert offsets[add.result.buffer] in {offsets[each.buffer] for each in add.sources}
+    check_room(planned.program, [0] * len(planned.program.calls))
+    apart = replace(add, operator="multiply")
+    steps = tuple(apart if step is add else step for step in planned.program.steps)
+    with pytest.raises(CallRefused, match="where a tensor that stays begins"):
+        check_room(replace(planned.program, steps=steps), [0] * len(planned.program.calls))
+    verdict = verify_network(path, Asked(wanted, workers=1))
+    assert (verdict.reason, [each for each in verdict.steps if each.run and not each.run.holds]) == ("", [])
+    if target == "hexagon":
+        runs_as_planned(path, tmp_path / "out", wanted, planned.handed.vtcm_bytes)
 
 
 def test_a_chain_that_reaches_a_tensor_is_refused(tmp_path: Path) -> None:
