@@ -1,4 +1,4 @@
-.PHONY: model rates fits plans bytes bench-search bench-qnn
+.PHONY: model rates fits plans bytes bytes-networks bench-search bench-qnn
 SOME_NETS = $(if $(NETS),--nets $(NETS))
 
 model: .venv/installed ## the model of latency against 200 runs that it was not fitted to: reports/model.csv (takes minutes)
@@ -32,3 +32,8 @@ $(QNN)/installed: .venv/installed
 	$(BIN)/python -m venv $(QNN)
 	$(QNN)/bin/python -m pip install --quiet --disable-pip-version-check $(QNN_PACKAGES)
 	@touch $@
+
+IN_CODES := resnet18 resnet50 mobilenet_v2 mobilenet_v3 efficientnet_b0 googlenet squeezenet densenet121 unet edsr fsrcnn
+bytes-networks: .venv/installed ## the bytes of whole networks at 1 to 8 MiB: reports/networks_bytes.csv; asks QNN's planner, too, where `make bench-qnn` installed it
+	$(BIN)/python -m tests.verify.full_size build/codes $(IN_CODES) --forms tensor --codes
+	$(BIN)/python -m reports.networks_bytes $(IN_CODES:%=build/codes/%-tensor-codes.onnx) $(addprefix --qnn ,$(wildcard $(QNN)/bin/python))

@@ -165,7 +165,7 @@ def accounts(python: Path, names: Sequence[str]) -> Iterator[Account]:
                 model = _saved(chain, Path(folder))
                 for isa in ARCHITECTURES:
                     for limit in LIMITS_MIB:
-                        (read, written, spilled, filled), said = _prepared(python, model, limit, isa)
+                        (read, written, spilled, filled), said = prepared(python, model, limit, isa)
                         yield Account(net, chain_name, isa, limit, read, written, spilled, filled, said)
 
 
@@ -175,7 +175,7 @@ def _saved(chain: Chain, folder: Path) -> Path:
     return model
 
 
-def _prepared(python: Path, model: Path, limit_mib: int, isa: str) -> tuple[Figures, str]:
+def prepared(python: Path, model: Path, limit_mib: int, isa: str) -> tuple[Figures, str]:
     """Prepare a model in a process apart; return the account and, where there is no graph, the reason."""
     command = [str(python), str(PREPARE), str(model), str(limit_mib), isa.removeprefix("v")]
     for left in model.parent.glob("*context*"):

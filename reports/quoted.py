@@ -82,6 +82,10 @@ def quoted() -> dict[Path, list[str]]:
         *whole,
         *wild,
         *programs,
+        *(
+            _bytes_of(name, list(rows))
+            for name, rows in groupby(_read("networks_bytes.csv"), lambda row: row["network"])
+        ),
     ]
     return {MEASUREMENTS: measured, COMPARISON: list(_traffic()), ENGINE: engine, README: board, HOME: board}
 
@@ -237,6 +241,15 @@ def _wild(rows: list[Row]) -> str:
     answers = (by_target[target]["answer"] if target in by_target else "" for target in ("llvm", "hexagon"))
     differ = str(sum(int(row["differing"]) + int(row["library_differing"]) for row in rows))
     return _row(f"`{row['network']}`", *convs, *moved, *packets, differ, _macs(row, "packet"), *answers)
+
+
+def _bytes_of(network: str, rows: list[Row]) -> str:
+    """A network in codes: the bytes that it needs, and those that it moves by MiB of VTCM, beside QNN's planner."""
+    by_limit = []
+    for row in rows:
+        stated = dict.fromkeys(row[f"qnn_{isa}_bytes"] for isa in ("v73", "v75"))
+        by_limit.append(row["moved_bytes"] + "".join(f"<br>QNN {each}" for each in stated if each))
+    return _row(f"`{network}` in codes", rows[0]["needed_bytes"], *by_limit)
 
 
 def _program(row: Row) -> str:

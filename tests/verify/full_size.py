@@ -1,11 +1,11 @@
-"""Five networks at full size, quantised by ONNX Runtime's own tool: `python -m tests.verify.full_size FOLDER [NAME..]`.
+"""Networks at full size, quantised by ONNX Runtime's own tool: `python -m tests.verify.full_size FOLDER [NAME..]`.
 
 Each is NAME.onnx, or with `--forms` NAME-FORM.onnx in these forms. With `--codes` stands NAME-codes.onnx or
 NAME-FORM-codes.onnx beside it: the same network, whose input and output are codes of 8 bits instead of floats.
 
-ResNet-18 and MobileNetV2 for 224x224 (He et al. 2015; Sandler et al. 2018); for 128x128 FSRCNN (Dong et al. 2016), a
-U-Net of four levels with 32 channels (Ronneberger et al. 2015) and an EDSR of four blocks (Lim et al. 2017). Random
-weights, batch norms folded; activations are uint8, filters int8, one scale a tensor unless the form says otherwise.
+The classifiers of `tests.verify.classifiers`; for 128x128 FSRCNN (Dong et al. 2016), a U-Net of four levels with 32
+channels (Ronneberger et al. 2015) and an EDSR of four blocks (Lim et al. 2017). Random weights; activations are uint8,
+filters int8, one scale a tensor unless the form says otherwise.
 """
 
 import argparse
@@ -13,57 +13,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import numpy as np
 import onnx
 from onnxruntime.quantization import quantize_static
 
-from tests.verify.families import FORMS, TYPES, Family, Images
-
-CLASSES = 1000
-EXPANSIONS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-"""Of MobileNetV2: how much wider a block is inside, its channels, how many there are, the stride of the first."""
-
-
-class Full(Family):
-    """A builder of float networks whose weights are all drawn."""
-
-    def weights(self, *shape: int) -> str:
-        """Scaled so that values keep their order behind a Relu."""
-        fan_in = np.prod(shape[1:]) if len(shape) > 1 else 100
-        return self.constant(self.random.normal(0, np.sqrt(2 / fan_in), shape), "float32")
-
-    def classes(self, source: str, channels: int) -> str:
-        flat = self.node("Flatten", [self.node("GlobalAveragePool", [source])])
-        return self.node("Gemm", [flat, self.weights(CLASSES, channels), self.weights(CLASSES)], transB=1)
-
-
-def resnet18() -> tuple[Full, str]:
-    net = Full("resnet18", 3, 224)
-    stem = net.rectified("image", 64, 3, 7, 7, strides=[2, 2], pads=[3] * 4)
-    x = net.node("MaxPool", [stem], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    channels = 64
-    for wide in (64, 64, 128, 128, 256, 256, 512, 512):
-        told: dict[str, Any] = {"strides": [wide // channels] * 2, "pads": [1] * 4}
-        y = net.conv(net.rectified(x, wide, channels, 3, 3, **told), (wide, wide, 3, 3))
-        beside = net.conv(x, (wide, channels, 1, 1), strides=[2, 2], pads=[0] * 4) if wide != channels else x
-        x, channels = net.node("Relu", [net.node("Add", [y, beside])]), wide
-    return net, net.classes(x, channels)
-
-
-def mobilenet_v2() -> tuple[Full, str]:
-    net = Full("mobilenet_v2", 3, 224)
-    x, channels = net.relu6(net.conv("image", (32, 3, 3, 3), strides=[2, 2], pads=[1] * 4)), 32
-    for wider, wide, count, first in EXPANSIONS:
-        for stride in (first, *[1] * (count - 1)):
-            inside = wider * channels
-            y = net.relu6(net.conv(x, (inside, channels, 1, 1))) if wider > 1 else x
-            told: dict[str, Any] = {"strides": [stride] * 2, "pads": [1] * 4, "group": inside}
-            y = net.conv(net.relu6(net.conv(y, (inside, 1, 3, 3), **told)), (wide, inside, 1, 1))
-            x = net.node("Add", [x, y]) if stride == 1 and wide == channels else y
-            channels = wide
-    return net, net.classes(net.relu6(net.conv(x, (1280, channels, 1, 1))), 1280)
+from tests.verify.classifiers import FURTHER, Full, mobilenet_v2, resnet18
+from tests.verify.families import FORMS, TYPES, Images
 
 
 def fsrcnn() -> tuple[Full, str]:
@@ -103,7 +58,8 @@ def edsr() -> tuple[Full, str]:
     return net, net.node("DepthToSpace", [net.conv(x, (12, 32, 3, 3))], blocksize=2, mode="CRD")
 
 
-NETWORKS = {network.__name__: network for network in (resnet18, mobilenet_v2, fsrcnn, unet, edsr)}
+NETWORKS = {network.__name__: network for network in (resnet18, mobilenet_v2, fsrcnn, unet, edsr, *FURTHER)}
+"""Without names the first five are written."""
 
 
 def in_codes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -134,7 +90,7 @@ def in_codes(model: onnx.ModelProto) -> onnx.ModelProto:
 def write(folder: Path, names: Sequence[str], forms: Sequence[str] = (), *, codes: bool = False) -> None:
     """Some networks, each as `NAME.onnx`, or as `NAME-FORM.onnx` in every form; also in codes."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names or list(NETWORKS):
+    for name in names or list(NETWORKS)[:5]:
         net, output = NETWORKS[name]()
         model = net.model(output)
         shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
