@@ -31,7 +31,7 @@ BESIDE_HALIDE = {
 ALONE = {"depthwise 3x3, stride 2, input in blocks": "depthwise-blocks"}
 BESIDE_HALIDE_IN_THE_README = ("two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)", "b-shift")
 ADD_IN_THE_README = ("an Add of 56x56x64: packets an element", "1x56x56x64, 1x56x56x64 to 1x56x56x64")
-BYTES_IN_THE_README = "three 3x3 convs of VGG-16 in 2 MiB of VTCM: bytes moved"
+BYTES_IN_THE_README = ("ResNet-18, the whole network, in 2 MiB of VTCM: bytes moved", "resnet18", "2")
 INT16 = {
     "1x1 -> 1x1, int16 x int8": ("a-int16", 128),
     "3x3 -> 3x3, int16 x int8": ("b-int16", 128),
@@ -129,9 +129,9 @@ def _by_limit(rows: list[Row]) -> list[list[Row]]:
 
 
 def _beside_qnn() -> str:
-    rows = [row for row in _read("bytes.csv") if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
-    qnn = f"QNN's planner {_total(rows, 'qnn_v73_bytes')}"
-    return _row(BYTES_IN_THE_README, _total(rows, "traffic_bytes"), qnn, "`make bytes`")
+    words, *asked = BYTES_IN_THE_README
+    (row,) = (row for row in _read("networks_bytes.csv") if [row["network"], row["vtcm_mib"]] == asked)
+    return _row(words, row["moved_bytes"], f"QNN's planner {row['qnn_v73_bytes']}", "`make bytes-networks`")
 
 
 def _beside_plain() -> str:
