@@ -424,12 +424,16 @@ def other_cases() -> Iterator[Case]:
         halves = [_operand(word, (1, size, size, channels), at) for at, word in enumerate(("one", "other"))]
         made = _operand("result", (1, size, size, 2 * channels), 0)
         yield Case("concat", Operation("concat", "concat", tuple(halves), made, (Along(3),)), half, {})
-    means = Issued(unaligned_loads=1, unaligned_stores=1, doubles=4, shifts=3, double_products=4)
-    for size, channels, kernel in ((35, 192, 3), (14, 480, 3)):
+    for size, channels, stride in ((35, 192, 1), (14, 480, 1), (56, 24, 2)):
         one = _operand("one", (1, size, size, channels), 0, 121)
-        window = Window((kernel, kernel), (1, 1), (1, 1), (1, 1, 1, 1))
-        made = _operand("result", one.extents, 1, 3)
-        yield Case("average pool 3x3 stride 1", Operation("average_pool", "pool", (one,), made, (window,)), means, {})
+        window = Window((3, 3), (stride, stride), (1, 1), (1, 1, 1, 1))
+        made = _operand("result", (1, size // stride, size // stride, channels), 1, 3)
+        means = 1 / stride**2  # for each vector that is read
+        issued = Issued(
+            unaligned_loads=1, unaligned_stores=means, doubles=4 * means, shifts=3 * means, double_products=4 * means
+        )
+        name = f"average pool 3x3 stride {stride}"
+        yield Case(name, Operation("average_pool", "pool", (one,), made, (window,)), issued, {})
     reals = (1 / (1 + np.exp(-np.arange(-128, 128) / 30))).astype(np.float32).reshape(1, 256)
     for size, channels in ((56, 64), (14, 480)):
         one = _operand("one", (1, size, size, channels), 0, 121)

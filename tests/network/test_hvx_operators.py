@@ -180,8 +180,9 @@ def pool(operator: str) -> Callable[[Draw], Drawn]:
             if draw.chance(0.5):  # such as networks have
                 size, step = WINDOWS[int(draw.random.integers(len(WINDOWS)))]
                 kernel, stride, dilation = (size, size), (step, step), (1, 1)
-                if draw.chance(0.5):
-                    extents = (*extents[:3], 1 << int(draw.random.integers(0, 8)))
+                if draw.chance(0.5):  # rows of some vectors, which have a power of two of pixels each
+                    channels = 1 << int(draw.random.integers(0, 8))
+                    extents = (extents[0], draw.below(12), int(draw.random.integers(1, 1 + 1600 // channels)), channels)
             padding = tuple(int(draw.random.integers(0, kernel[at % 2])) for at in range(4))
             reach = [(size - 1) * apart + 1 for size, apart in zip(kernel, dilation, strict=True)]
             room = [extents[1 + at] + padding[at] + padding[2 + at] - reach[at] for at in (0, 1)]

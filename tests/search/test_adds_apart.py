@@ -88,7 +88,7 @@ def test_a_network_costs_no_more_than_with_all_adds_between_chains(objective: Ob
 def test_few_pieces_of_a_long_chain_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     conv = Conv2d(out_channels=16, kernel=(3, 3), padding=SAME, requantize=Requantize(multiplier=1 << 24))
     sums = [replace(conv, add=Add(from_=f"conv{at}", scales=(0.031, 0.027, 0.043))) for at in range(1, 18, 2)]
-    chain = Chain(input=(1, 16, 16, 16), dtype="uint8", conv=(conv, *(each for add in sums for each in (conv, add))))
+    chain = Chain(input=(1, 32, 32, 16), dtype="uint8", conv=(conv, *(each for add in sums for each in (conv, add))))
     searched, found = set[int](), Pieces.found
 
     def noted(pieces: Pieces, first: int, end: int) -> Found | None:
