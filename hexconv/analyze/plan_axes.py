@@ -1,7 +1,7 @@
 """Plans of one chain as a grid of numpy axes, words x stripes x k_split; one plan is a grid of one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -123,6 +123,20 @@ class Plans:
         if len(there) == 1:
             return np.full((1, 1, 1), int(*there.values()))
         return np.array([there[plan.storage] for plan in self.words])[:, None, None] * 1
+
+    @cached_property
+    def but_for_places(self) -> tuple["Plans", Any]:
+        """The plans of which none differs from another in where its caches lie alone; and which of them each is like.
+
+        Where caches lie decides what counts as footprint and as traffic, but not what steps make, copy and compute.
+        """
+        if not self.is_mixed:
+            return self, slice(None)
+        knobs = [field.name for field in fields(Plan) if field.name != "storage"]
+        every = [tuple(getattr(plan, knob) for knob in knobs) for plan in self.words]
+        kinds = {key: kind for kind, key in enumerate(dict.fromkeys(every))}
+        words = tuple(self.words[every.index(key)] for key in kinds)
+        return replace(self, words=words), [kinds[key] for key in every]
 
     @property
     def is_mixed(self) -> bool:

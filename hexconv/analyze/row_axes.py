@@ -10,11 +10,12 @@ images there are. Convs of other cuts of a chain, in strips of other widths and 
 of that.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import count
 from math import prod
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -79,10 +80,9 @@ def forget() -> None:
 
 def _signature(planned: PlannedRows, index: int) -> Hashable:
     """Return all on which it depends what conv `index` takes: convs of any chains that agree in it take the same."""
-    layouts, strips = planned.layouts, planned.strips
+    strips = planned.strips
     return (
         (planned.convs[index].decides, planned.plan.activations, planned.bands.count),
-        (layouts.filters[index], layouts.packings[index]),
         (strips.count, strips.tensors[index + 1]) if strips and strips.keeps else None,
     )
 
@@ -192,10 +192,10 @@ class Tiles:
 
     def _once(self, what: Hashable, index: int, compute: Callable[[], Figure]) -> Figure:
         """Return a figure of conv `index`, memoised by the conv's signature."""
-        return once(what, self._signatures[index], compute)
+        return once(what, self.signatures[index], compute)
 
     @cached_property
-    def _signatures(self) -> list[int]:
+    def signatures(self) -> list[int]:
         """For each conv the number of its signature."""
         return [number_of(self.planned, index) for index in range(len(self.planned.chain.conv))]
 
@@ -213,15 +213,75 @@ def _by_role(planned: PlannedRows, tensor: int) -> CacheSizes:
     return found
 
 
+@dataclass(frozen=True)
+class CacheColumn:
+    """A cache under every k_split: as one thread has it, with one slot, and with one row where it has rows.
+
+    Attributes:
+        cache: the cache under the first of them that has it, whose name may be that of a conv alike.
+        staged: its bytes where filters are staged tile by tile, [K]; 0 where there is no such cache.
+        resident: the same where filters are resident.
+        most_bytes: the most of both together, under any of them.
+    """
+
+    cache: PredictedCache
+    staged: Integers
+    resident: Integers
+    most_bytes: int
+
+
+def _columns(every: Sequence[CacheSizes]) -> list[CacheColumn]:
+    """Return each cache that is among the caches of some k_split."""
+    found: list[CacheColumn] = []
+    for key in dict.fromkeys(key for each in every for key in each):
+        pairs = [each.get(key) for each in every]
+        staged, resident = ([pair[way].bytes if pair else 0 for pair in pairs] for way in (False, True))
+        most = max(map(add, staged, resident))
+        kind, cache = integer_type(most), next(pair[0] for pair in pairs if pair)
+        found.append(CacheColumn(cache, np.array(staged, kind), np.array(resident, kind), most))
+    return found
+
+
 WAYS = ((False, False), (False, True), (True, False), (True, True))
 """The ways to copy: whether filters are resident, and whether copies overlap compute, as the digits of a number."""
 
 
+@dataclass(frozen=True)
+class KSplits:
+    """What a nest takes under each k_split, [K]; convs that are alike under all of them share their arrays.
+
+    Attributes:
+        tiles: what it takes under one of them.
+    """
+
+    tiles: tuple[Tiles, ...]
+
+    @cached_property
+    def _alike(self) -> list[int]:
+        """For each conv the number of its signatures under all of them."""
+        return [_number(numbers) for numbers in zip(*(each.signatures for each in self.tiles), strict=True)]
+
+    def of_conv(self, figure: Callable[..., Any], index: int, *how: Hashable) -> Integers:
+        """Return a figure of conv `index`, a method of `Tiles` that its signature decides: [K, ...]."""
+        compute = lambda: np.array([figure(each, index, *how) for each in self.tiles])  # noqa: E731
+        return once(("k_splits", figure, *how), self._alike[index], compute)
+
+    def caches(self, tensor: int) -> list[CacheColumn]:
+        """Return all caches that some of them may have of a tensor, as `Tiles.caches`."""
+        if tensor:
+            return once(
+                "columns", self._alike[tensor - 1], lambda: _columns([each.caches(tensor) for each in self.tiles])
+            )
+        known = {each.planned.layouts.activations[0]: each for each in self.tiles}
+        sizes = {layout: each.caches(0) for layout, each in known.items()}
+        return _columns([sizes[each.planned.layouts.activations[0]] for each in self.tiles])
+
+
 @lru_cache(64)
-def _tiles(chain: Chain, plan: Plan, k_splits: tuple[int, ...]) -> tuple[Tiles, ...]:
+def _tiles(chain: Chain, plan: Plan, k_splits: tuple[int, ...]) -> KSplits:
     """Return the tiles of a chain, which stripes of all heights share, and runs of steps."""
     first = Tiles(planned_rows(chain, _tiled(plan, k_splits[0])))
-    return tuple(first.of_k_split(k_split) for k_split in k_splits)
+    return KSplits(tuple(first.of_k_split(k_split) for k_split in k_splits))
 
 
 @dataclass(frozen=True)
@@ -237,7 +297,18 @@ class NestAxes:
     @cached_property
     def tiles(self) -> tuple[Tiles, ...]:
         """What rows, steps and filters take, [K]."""
+        return self.k_splits.tiles
+
+    @cached_property
+    def k_splits(self) -> KSplits:
+        """The same as arrays."""
         return _tiles(self.chain, self.plans.sample, self.plans.k_splits)
+
+    @cached_property
+    def but_for_places(self) -> tuple["NestAxes", Any]:
+        """The axes of plans that differ in more than where caches lie, and which of these each is like."""
+        plans, alike = self.plans.but_for_places
+        return (self if plans is self.plans else replace(self, plans=plans)), alike
 
     @property
     def one(self) -> PlannedRows:
@@ -272,9 +343,13 @@ class NestAxes:
         """Return figures [1, 1, K] that depend on channel tiles alone."""
         return np.array([of(tiles) for tiles in self.tiles])[None, None]
 
+    def of_conv(self, figure: Callable[..., Any], index: int, *how: Hashable) -> Integers:
+        """Return figures [1, 1, K, ...] of a conv that depend on channel tiles alone (`KSplits.of_conv`)."""
+        return self.k_splits.of_conv(figure, index, *how)[None, None]
+
     def filter_copies(self, index: int, priced: Priced) -> Integers:
         """Price staging the whole filter of conv `index`: [words, 1, K]."""
-        known = np.transpose(np.array([tiles.filter_prices(index, priced) for tiles in self.tiles]))
+        known = np.transpose(self.k_splits.of_conv(Tiles.filter_prices, index, priced))
         is_resident, is_double = self.plans.flags("filters", "resident"), self.plans.flags("buffering", "double")
         return known[(2 * is_resident + is_double)[:, :, 0]]
 
@@ -287,27 +362,31 @@ class NestAxes:
         rows = [most * int(each) for each in np.max([each.logical_rows.max(axis=-1) for each in counts], axis=0)]
         staged = [most * int(each) for each in np.max([each.stagings.max(axis=-1) for each in counts], axis=0)]
         traffic = self.one.input_bytes(rows[0]) + self.tiles[0].output_bytes
-        traffic += sum(staged[index + 1] * max(each.filter_bytes(index) for each in self.tiles) for index in self.convs)
-        macs = sum(rows[index + 1] * max(each.row_macs(index) for each in self.tiles) for index in self.convs)
-        macs += sum(max(each.staging_macs(index) for each in self.tiles) for index in self.convs)
+        traffic += sum(staged[index + 1] * self._most(Tiles.filter_bytes, index) for index in self.convs)
+        macs = sum(rows[index + 1] * self._most(Tiles.row_macs, index) for index in self.convs)
+        macs += sum(self._most(Tiles.staging_macs, index) for index in self.convs)
         return integer_type(4 * max(traffic, macs))
+
+    def _most(self, figure: Callable[..., Any], index: int) -> int:
+        """Return the most of a figure of a conv."""
+        return int(self.k_splits.of_conv(figure, index).max())
 
     @cached_property
     def again(self) -> Integers:
         """How many times each row is made that the last conv reads."""
         repeats = self.plans.flags("order", "k_outer") & (self.rows(lambda counts: counts.stripes) > 1)[..., None]
-        tiles = self.of_tiles(lambda tiles: tiles.channel_tiles(self.convs[-1]))
+        tiles = self.of_conv(Tiles.channel_tiles, self.convs[-1])
         return np.where(repeats, tiles, 1)
 
     def repeated(self, tensor: int, times: Integers) -> Integers:
         """Return how often something happens to a tensor [words, H], repetitions included: [words, H, K]."""
         return times[..., None] if tensor == len(self.chain.conv) else times[..., None] * self.again
 
-    def _all_repeated(self, times: Integers) -> Integers:
+    def _all_repeated(self, times: Integers) -> list[Integers]:
         """Return how often something happens to every tensor [words, T, H], repetitions included: [T, words, H, K]."""
         every = np.moveaxis(times, 1, 0)[..., None] * self.again
         every[-1] = times[:, -1, :, None]
-        return every
+        return list(every)
 
     @cached_property
     def cache_rows(self) -> Integers:
@@ -315,7 +394,7 @@ class NestAxes:
         return self.rows(lambda counts: counts.cache_rows)
 
     @cached_property
-    def _made(self) -> tuple[Integers, Integers, Integers]:
+    def _made(self) -> tuple[list[Integers], ...]:
         """Of every tensor [T, words, H, K]: rows with elements, rows without elements, and steps."""
         rows = self.times(lambda counts: counts.logical_rows)
         blank = self.times(lambda counts: counts.stored_rows) - rows
@@ -338,12 +417,12 @@ class NestAxes:
         return [self.repeated(index + 1, times[:, way]) for way in range(times.shape[1])]
 
     @cached_property
-    def _stagings(self) -> Integers:
+    def _stagings(self) -> list[Integers]:
         """How often the filter of the conv that makes each tensor is staged: [T, words, H, K]."""
         staged = self._all_repeated(self.times(lambda counts: counts.stagings))
         once = self.plans.rolls_in_tiles & self.rows(lambda counts: counts.streams)[..., None]
         staged[-1] = np.where(once, self.threads, staged[-1])
-        return np.where(self.plans.flags("filters", "resident"), 1, staged)
+        return [np.where(self.plans.flags("filters", "resident"), 1, each) for each in staged]
 
     def stagings(self, index: int) -> Integers:
         """Count how often the whole filter of a conv is staged."""

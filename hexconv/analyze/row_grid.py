@@ -42,7 +42,7 @@ from hexconv.analyze.caches import PredictedAllocation, PredictedCache
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.nest_packets import on_set_up
 from hexconv.analyze.plan_axes import Plans
-from hexconv.analyze.row_axes import ONCE, NestAxes, Priced, as_parts
+from hexconv.analyze.row_axes import ONCE, CacheColumn, NestAxes, Priced, Tiles, as_parts
 from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.kernel.bands import turns
 from hexconv.kernel.cost import Parts
@@ -137,10 +137,10 @@ def footprint_bytes(axes: NestAxes, granule_bytes: int) -> Integers:
     every, two_slots, memories = list(_caches(axes)), _two_slots(axes), _turns(axes)
     kind = _kind(axes, every)
     total, largest = np.zeros(1, kind), dict[tuple[int, str], Integers]()
-    for tensor, caches in every:
-        cache = next(each for each, _ in caches if each)
+    for tensor, column in every:
+        cache = column.cache
         name, copies = _name(cache.role, tensor), _copies(axes, cache.role)
-        held = _held_bytes(axes, tensor, caches, kind) * (1 + two_slots.get(name, 0)) * axes.plans.counts(cache)
+        held = _held_bytes(axes, tensor, column, kind) * (1 + two_slots.get(name, 0)) * axes.plans.counts(cache)
         held = copies * ceil_divide(held, granule_bytes) * granule_bytes
         if name not in memories:
             total = total + held
@@ -153,16 +153,11 @@ def footprint_bytes(axes: NestAxes, granule_bytes: int) -> Integers:
     return sum(largest.values(), total)
 
 
-Both = tuple[PredictedCache | None, PredictedCache | None]
-"""A cache of filters that are staged tile by tile, and of resident ones; none in plans that don't have it."""
-
-
-def _caches(axes: NestAxes) -> Iterator[tuple[int, list[Both]]]:
-    """Yield each cache with the number of its tensor: [K]."""
+def _caches(axes: NestAxes) -> Iterator[tuple[int, CacheColumn]]:
+    """Yield each cache with the number of its tensor."""
     for tensor in range(len(axes.convs) + 1):
-        every = [tiles.caches(tensor) for tiles in axes.tiles]
-        for key in dict.fromkeys(key for each in every for key in each):
-            yield tensor, [each.get(key, (None, None)) for each in every]
+        for column in axes.k_splits.caches(tensor):
+            yield tensor, column
 
 
 def _name(role: str, tensor: int) -> str:
@@ -172,30 +167,18 @@ def _name(role: str, tensor: int) -> str:
     return named[role](tensor) if role in named else of_ends.get(role, role)
 
 
-def _kind(axes: NestAxes, every: list[tuple[int, list[Both]]]) -> type[Any]:
+def _kind(axes: NestAxes, every: list[tuple[int, CacheColumn]]) -> type[Any]:
     """Return the integer type that holds the bytes of all caches of all threads, each in two slots."""
-    most = 0
-    for tensor, caches in every:
-        rows = max(axes.one.extents[tensor].rows, int(axes.cache_rows[:, tensor].max()))
-        most += rows * max(_bytes(staged) + _bytes(resident) for staged, resident in caches)
-    return integer_type(4 * axes.threads * most)
+    rows = [max(axes.one.extents[at].rows, int(most)) for at, most in enumerate(axes.cache_rows.max(axis=(0, 2)))]
+    return integer_type(4 * axes.threads * sum(rows[tensor] * column.most_bytes for tensor, column in every))
 
 
-def _bytes(cache: PredictedCache | None) -> int:
-    return cache.bytes if cache else 0
-
-
-def _held_bytes(axes: NestAxes, tensor: int, caches: list[Both], kind: type[Any]) -> Integers:
-    """Compute the bytes that one cache of a thread holds in one slot: 0 in plans that don't have it.
-
-    Args:
-        axes: the plans.
-        tensor: the tensor that the cache belongs to.
-        caches: the cache, [K].
-        kind: the integer type of the bytes.
-    """
-    role = next(each.role for each, _ in caches if each)
-    staged, resident = (np.array([_bytes(each[way]) for each in caches], kind)[None, None] for way in (False, True))
+def _held_bytes(axes: NestAxes, tensor: int, column: CacheColumn, kind: type[Any]) -> Integers:
+    """Compute the bytes that one cache of a thread holds in one slot: 0 in plans that don't have it."""
+    role, staged, resident = (
+        column.cache.role,
+        *(each.astype(kind, copy=False)[None, None] for each in (column.staged, column.resident)),
+    )
     if role in OF_FILTERS:
         return np.where(axes.plans.flags("filters", "resident"), resident, staged)
     return staged * _rows(axes, role, tensor) if role in (*OF_STRIPES, KEPT) else staged
@@ -212,14 +195,13 @@ def _turns(axes: NestAxes) -> dict[str, Integers]:
         return {}
     whole = axes.rows(lambda counts: counts.stripes)[..., None] == 1
     makes_anew = axes.plans.flags("halo", "recompute") | whole
-    of_words = [
-        {name: number for number, names in enumerate(turns(axes.chain, plan)) for name in names}
-        for plan in axes.plans.words
-    ]
-    names = dict.fromkeys(name for memories in of_words for name in memories)
+    of_words = [turns(axes.chain, plan) for plan in axes.plans.words]
+    kinds = {memories: kind for kind, memories in enumerate(dict.fromkeys(of_words))}
+    numbers = [{name: number for number, names in enumerate(memories) for name in names} for memories in kinds]
+    which = [kinds[memories] for memories in of_words]
     return {
-        name: np.where(makes_anew, np.array([each.get(name, ALONE) for each in of_words])[:, None, None], ALONE)
-        for name in names
+        name: np.where(makes_anew, np.array([each.get(name, ALONE) for each in numbers])[which, None, None], ALONE)
+        for name in dict.fromkeys(name for memories in numbers for name in memories)
     }
 
 
@@ -227,7 +209,7 @@ def _two_slots(axes: NestAxes) -> dict[str, Integers]:
     """Return whether each cache has two slots (`Plans.two_slots`)."""
     trips = axes.rows(lambda counts: counts.most_stripes + counts.run_in)[..., None]
     before: list[Any] = [False] * (len(axes.convs) - 1)  # a stripe of an intermediate is made in one step
-    tiles = [axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) for index in axes.convs]
+    tiles = [axes.of_conv(Tiles.channel_tiles, index) for index in axes.convs]
     again, rings = (trips > 1) | (axes.again > 1), axes.rows(lambda counts: counts.streams)[..., None]
     steps, in_tiles = [*before, trips > 1], [*before, axes.plans.rolls_in_tiles & rings]
     return axes.plans.two_slots(axes.one.extents[-1].batch > 1, steps, [*before, again], tiles, rings, in_tiles)
@@ -251,17 +233,24 @@ def rows_in_flight(axes: NestAxes) -> int:
 
 def rows_traffic(axes: NestAxes) -> dict[str, Integers]:
     """Compute the bytes that plans move between memory and the caches, by argument, and by cache outside of VTCM."""
-    traffic = {"input": axes.one.input_bytes(axes.made(0)[0])}
+    steps, alike = axes.but_for_places
+    traffic = {"input": steps.one.input_bytes(steps.made(0)[0])}
     for index in axes.convs:
-        sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index)).astype(axes.kind)
-        traffic[filter_name(index + 1)] = axes.stagings(index) * sizes
+        sizes = steps.of_conv(Tiles.filter_bytes, index).astype(steps.kind)
+        traffic[filter_name(index + 1)] = steps.stagings(index) * sizes
     traffic["output"] = np.array(axes.tiles[0].output_bytes)
     if axes.plans.is_mixed:
+        traffic = {name: _of_all(size, alike) for name, size in traffic.items()}
         outside = {name: 1 - axes.plans.counts(cache) for name, cache in _every_cache(axes).items()}
-        for name, size in rows_touched(axes):
+        for name, size in rows_touched(steps):
             if outside[name].any():
-                traffic[name] = traffic.get(name, 0) + outside[name] * size
+                traffic[name] = traffic.get(name, 0) + outside[name] * _of_all(size, alike)
     return traffic
+
+
+def _of_all(figures: Integers, alike: Any) -> Integers:
+    """Return the figures of all plans from those of plans that differ in more than where caches lie."""
+    return figures[alike] if figures.ndim and len(figures) > 1 else figures
 
 
 def _every_cache(axes: NestAxes) -> dict[str, PredictedCache]:
@@ -307,8 +296,8 @@ def rows_macs(axes: NestAxes) -> dict[str, Integers]:
     """Compute the multiply-accumulates of each conv, recomputed ones included."""
     found: dict[str, Integers] = {}
     for index in axes.convs:
-        row = axes.of_tiles(lambda tiles, index=index: tiles.row_macs(index)).astype(axes.kind)
-        staging = axes.of_tiles(lambda tiles, index=index: tiles.staging_macs(index)).astype(axes.kind)
+        row = axes.of_conv(Tiles.row_macs, index).astype(axes.kind)
+        staging = axes.of_conv(Tiles.staging_macs, index).astype(axes.kind)
         total = axes.made(index + 1)[0] * row
         found[conv_name(index + 1)] = total + _makes_any(axes, index + 1) * staging if staging.any() else total
     return found
@@ -323,7 +312,7 @@ def rows_costs(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, Any]]
     yield "write output", 1, output_prices(axes, priced)[1]
     yield "set up", 1, priced(on_set_up(axes.one))
     for index in axes.convs:
-        once = axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)[ONCE])
+        once = axes.of_conv(Tiles.prices, index, priced)[..., ONCE]
         yield f"conv {index + 1}", axes.threads, once
 
 
@@ -333,7 +322,7 @@ def costs_of_steps(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, A
     for index in axes.convs:
         yield f"read filter{index + 1}", axes.stagings(index), axes.filter_copies(index, priced)
     every = [_input_prices(axes, priced)]
-    every += [axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)) for index in axes.convs]
+    every += [axes.of_conv(Tiles.prices, index, priced) for index in axes.convs]
     for tensor, taken in enumerate(every):
         often = (*axes.made(tensor), None, *(axes.together(tensor - 1) if tensor else ()))
         for place, times in enumerate(often):
@@ -350,13 +339,14 @@ def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:
 
 
 def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
-    """Price rows and steps of the input: [words, H, K, prices]."""
+    """Price rows and steps of the input: [words, H, K, prices], or [words, H, 1, prices] where all are alike in K."""
     ahead = axes.rows(lambda each: each.ahead > 0)[:, :, None, None]
     rings = axes.rows(lambda each: each.streams)[:, :, None, None]
-    # Few layouts of the input serve all values of k_split.
+    # One layout of the input mostly serves all values of k_split.
     lying = {tiles.planned.layouts.activations[0]: tiles for tiles in axes.tiles}
     known = {layout: tiles.input_prices(priced) for layout, tiles in lying.items()}
-    prices = axes.of_tiles(lambda tiles: known[tiles.planned.layouts.activations[0]])
+    some = axes.tiles if len(known) > 1 else axes.tiles[:1]
+    prices = np.array([known[tiles.planned.layouts.activations[0]] for tiles in some])[None, None]
     (single, single_ring, double, double_ring, reading_ahead) = (prices[..., way, :] for way in range(5))
     is_double = axes.plans.flags("buffering", "double")[..., None]
     alone, overlapping = np.where(rings, single_ring, single), np.where(rings, double_ring, double)

@@ -41,6 +41,8 @@ from hexconv.analyze.row_stripes import Steps, StripeCounts
 class StepTimes:
     """What plans take step by step, [words, R, K] for R runs of steps of all heights and threads.
 
+    These words differ in more than where caches lie (`Plans.but_for_places`).
+
     Attributes:
         packets: the packets of all steps of a run, in one pass.
         moved_bytes: the bytes that copies move meanwhile, in a pass with another one behind it.
@@ -49,8 +51,9 @@ class StepTimes:
         passes: how often all stripes are made, [words, R, K].
         begins: the runs with which a thread begins a height.
         threads: the number of threads.
-        alone_packets: the packets beside those of steps, of a thread, [words, H, K].
-        exposed_bytes: the bytes beside those that steps move, of all threads, [words, H, K].
+        alike: which of the words all plans are like.
+        alone_packets: the packets beside those of steps, of a thread, for all plans, [all words, H, K].
+        exposed_bytes: the bytes beside those that steps move, of all threads, likewise.
     """
 
     packets: Integers
@@ -60,6 +63,7 @@ class StepTimes:
     passes: Integers
     begins: Integers
     threads: int
+    alike: Any
     alone_packets: Integers
     exposed_bytes: Integers
 
@@ -74,7 +78,7 @@ class StepTimes:
         times = np.add.reduceat(steps, self.begins, axis=1)
         times += np.where(self.passes[:, self.begins] > 1, first - usual, 0)
         slowest = _by_thread(times, self.threads).max(axis=1)
-        return slowest + self.alone_packets + self.exposed_bytes / bytes_per_packet
+        return slowest[self.alike] + self.alone_packets + self.exposed_bytes / bytes_per_packet
 
 
 def _by_thread(figures: Integers, threads: int) -> Integers:
@@ -179,17 +183,20 @@ class StepAxes(NestAxes):
         return self.rows(of).astype(float)
 
     def repeated(self, tensor: int, times: Integers) -> Integers:
-        """Return how often something happens in one pass, [words, R, K]: a pass makes a share of the output."""
-        return times[..., None] / self.again if tensor == len(self.chain.conv) else times[..., None] + 0 * self.again
+        """Return how often something happens in one pass: a pass makes a share of the output, [words, R, K].
 
-    def _all_repeated(self, times: Integers) -> Integers:
-        return np.stack([self.repeated(tensor, times[:, tensor]) for tensor in range(len(self.chain.conv) + 1)])
+        Of all other tensors it makes what there is, [words, R, 1].
+        """
+        return times[..., None] / self.again if tensor == len(self.chain.conv) else times[..., None]
+
+    def _all_repeated(self, times: Integers) -> list[Integers]:
+        return [self.repeated(tensor, times[:, tensor]) for tensor in range(len(self.chain.conv) + 1)]
 
     @cached_property
-    def _stagings(self) -> Integers:
+    def _stagings(self) -> list[Integers]:
         staged = self._all_repeated(self.times(lambda counts: counts.stagings))
         staged[-1] = np.where(self._stages_ahead, self._share / self.again, staged[-1])
-        return np.where(self.plans.flags("filters", "resident"), 0, staged)
+        return [np.where(self.plans.flags("filters", "resident"), 0, each) for each in staged]
 
     @property
     def _stages_ahead(self) -> Integers:
@@ -219,14 +226,14 @@ class StepAxes(NestAxes):
         runs, last = self.runs, self.convs[-1]
         usual, behind = self._input()
         for index in self.convs:
-            size = self.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index))
-            tiles = self.of_tiles(self._tiles_of(index))
+            size = self.of_conv(Tiles.filter_bytes, index)
+            tiles = self.of_conv(Tiles.channel_tiles, index)
             usual = usual + self.stagings(index) * size
             first_tile = (runs.ends[index + 1] > 0)[None, :, None] * (size / tiles)
             if index == last:
                 first_tile = np.where(self._stages_ahead, self._share * (size / self.again), first_tile)
             behind = behind + self.plans.flags("filters", "per_tile") * first_tile
-        tiles = self.of_tiles(self._tiles_of(last))
+        tiles = self.of_conv(Tiles.channel_tiles, last)
         rows = self.counts[self.plans.ways[0]].stored_rows[-1][None, :, None]
         of_row = self.tiles[0].output_bytes / (self.one.extents[-1].batch * self._all_rows)
         usual = usual + of_row * rows * (tiles - 1) / tiles * (self.again == 1)
@@ -239,9 +246,6 @@ class StepAxes(NestAxes):
     def _all_rows(self) -> int:
         """The rows of the output that are written of an image or a strip."""
         return self.runs.chain.stored[-1]
-
-    def _tiles_of(self, index: int) -> Callable[[Tiles], int]:
-        return lambda tiles: tiles.channel_tiles(index)
 
     def _input(self) -> tuple[Integers, Integers]:
         """The bytes of the input that each run copies meanwhile, and how many fewer it copies in the last pass."""
@@ -265,8 +269,9 @@ def step_times(
         priced: takes parts of a run to their packets.
     """
     which = [number for number, plan in enumerate(axes.plans.words) if way_of(plan) == way]
-    steps = StepAxes.of(axes, way)
-    shape = (len(which), len(steps.runs.heights), len(axes.plans.k_splits))
+    every = StepAxes.of(axes, way)
+    plans, alike = every.plans.but_for_places
+    steps, shape = replace(every, plans=plans), plans.shape
     taken = np.broadcast_to(steps.packets(priced), shape)
     passes = np.broadcast_to(steps.passes, shape)
     moved = steps.moved() if way[1] else (np.zeros(1),) * 3
@@ -278,6 +283,6 @@ def step_times(
 
     once = np.where(passes > 1, usual - first, 0)[:, begins]
     moving = summed((passes - 1) * usual + last) - _by_thread(once, axes.threads).sum(axis=1)
-    alone = (packets[which] - summed(passes * taken)) / axes.threads
-    exposed = traffic_bytes[which] - moving
-    return which, StepTimes(taken, usual, last, first, passes, begins, axes.threads, alone, exposed)
+    alone = (packets[which] - summed(passes * taken)[alike]) / axes.threads
+    exposed = traffic_bytes[which] - moving[alike]
+    return which, StepTimes(taken, usual, last, first, passes, begins, axes.threads, alike, alone, exposed)

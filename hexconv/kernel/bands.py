@@ -31,12 +31,13 @@ alone share memory then, which nobody copies. Resident filters are all live at a
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
 from hexconv.kernel.layouts import ACTIVATION_TAG
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK
+from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, intermediate, words_cache
 
 
@@ -159,6 +160,12 @@ def turns(chain: Chain, plan: Plan) -> tuple[tuple[str, ...], ...]:
     >>> turns(chains[1], Plan(kernel="hvx", buffering="double"))
     (('intermediate2',), ('intermediate1', 'intermediate3'))
     """
+    return _turns(chain, plan.buffering == "double", plan.filters == "per_tile")
+
+
+@lru_cache(REMEMBERED)
+def _turns(chain: Chain, is_double: bool, stages_tiles: bool) -> tuple[tuple[str, ...], ...]:
+    """Return `turns`, which all plans share that agree in what decides them."""
     convs, memories = len(chain.conv), list[list[int]]()
     for tensor in range(convs + 1):
         free = (held for held in memories if max(chain.readers[held[-1]]) < tensor - 1)
@@ -168,9 +175,9 @@ def turns(chain: Chain, plan: Plan) -> tuple[tuple[str, ...], ...]:
         else:
             held.append(tensor)
     names = [INPUT_CACHE, *(intermediate(number) for number in range(1, convs)), OUTPUT_CACHE]
-    if plan.buffering == "double":
+    if is_double:
         return tuple(tuple(names[tensor] for tensor in held if 0 < tensor < convs) for held in memories)
     tensors = [tuple(names[tensor] for tensor in held) for held in memories]
     staged = [name for number in range(1, convs + 1) for name in (filter_cache(number), words_cache(number))]
-    filters = [tuple(staged)] if plan.filters == "per_tile" else []
+    filters = [tuple(staged)] if stages_tiles else []
     return *tensors, *filters

@@ -80,7 +80,7 @@ def chosen_blocks(
     for index, served in enumerate(serves):
         found = [wide[index + 1]]
         if served and all(serves[index + 1 : index + 2]) and index + 1 < len(serves):
-            found += [found for unit in NARROW_UNITS for found in _narrow(chain, index + 1, wide[index + 1], unit)]
+            found += _narrow(chain, index + 1, found[0].row_bytes)
         rows, sources = tensor_extents(chain)[index + 1].logical_rows, tuple(way.lies[-1] for way in ways)
         between = _packets(chain, index, sources, tuple(found), served, k_split)
         ways = [
@@ -110,13 +110,12 @@ def filling_stores(start: int, end: int) -> int:
     return (end - start) // gcd(start, PAIR_BYTES)
 
 
-def _narrow(chain: Chain, tensor: int, wide: LayoutChoice, unit: int) -> list[LayoutChoice]:
-    """Blocks of `unit` channels for a tensor, unless wide ones take as few bytes."""
+@lru_cache(REMEMBERED)
+def _narrow(chain: Chain, tensor: int, wide_bytes: int) -> tuple[LayoutChoice, ...]:
+    """Narrow blocks of a tensor, of those that take fewer bytes of a row than wide ones; all of k_split share them."""
     extents = tensor_extents(chain)[tensor]
-    if ceil(extents.channels / unit) * unit * extents.columns >= wide.row_bytes:
-        return []
-    found = _in_blocks(chain, tensor, unit)
-    return [found] if found.row_bytes < wide.row_bytes else []
+    units = (unit for unit in NARROW_UNITS if ceil(extents.channels / unit) * unit * extents.columns < wide_bytes)
+    return tuple(found for unit in units if (found := _in_blocks(chain, tensor, unit)).row_bytes < wide_bytes)
 
 
 @lru_cache(REMEMBERED)

@@ -46,7 +46,7 @@ class LayoutChoice:
     @classmethod
     def of(cls, layouts: NestLayouts, tensor: int) -> "LayoutChoice":
         """Return how a tensor of a nest lies."""
-        return cls(layouts.activations[tensor], layouts.channel_units[tensor], layouts.row_units[tensor])
+        return lying(layouts.activations[tensor], layouts.channel_units[tensor], layouts.row_units[tensor])
 
     @property
     def is_narrow(self) -> bool:
@@ -63,10 +63,16 @@ class LayoutChoice:
         """How a row of it lies."""
         return self.layout.name, self.layout.physical_shape[2:], self.unit, self.rows
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """The bytes of a row of the tensor, of which an element is a byte."""
         return prod(self.layout.physical_shape[2:])
+
+
+@lru_cache(REMEMBERED)
+def lying(layout: Layout, unit: int, rows: int) -> LayoutChoice:
+    """Return how a tensor lies: many chains, and values of k_split, share it and what follows from it."""
+    return LayoutChoice(layout, unit, rows)
 
 
 @dataclass(frozen=True)
@@ -290,7 +296,7 @@ class RowConv:
         """The packets of a row by that estimate; infinite where no form can compute the conv."""
         return _estimated(_Alike(self.decides, self))[1]
 
-    @property
+    @cached_property
     def decides(self) -> Hashable:
         """All on which it depends what a row of it takes: convs of any chains that agree in it take the same.
 

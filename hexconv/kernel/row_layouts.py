@@ -44,7 +44,7 @@ from hexconv.kernel.channel_blocks import chosen_blocks
 from hexconv.kernel.engine import in_croutons
 from hexconv.kernel.form import columns_read, tile_of_groups, without_groups
 from hexconv.kernel.layouts import ACTIVATION_TAG, NestLayouts, documented_layouts, logical, output_layout
-from hexconv.kernel.row_conv import ELEMENT_BYTES, LayoutChoice, RowConv, with_split
+from hexconv.kernel.row_conv import ELEMENT_BYTES, RowConv, lying, with_split
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, narrowed_blocks
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, Plan, choose_kernels, kernel_of, nest_of, tensor_extents
@@ -85,9 +85,7 @@ def rows_layouts(chain: Chain, k_split: int, has_output_rows: bool, kernels: tup
     )
     units = (1, *blocks, output_unit)
     rows = (*(1 for _ in chain.conv), 1 if has_output_rows else ROW_BLOCK)
-    lies = [
-        LayoutChoice(layout, some * CHANNEL_BLOCK, each) for layout, some, each in zip(wide, units, rows, strict=True)
-    ]
+    lies = [lying(layout, some * CHANNEL_BLOCK, each) for layout, some, each in zip(wide, units, rows, strict=True)]
     lies = chosen_blocks(chain, lies, [kernel == "hvx" for kernel in kernels], k_split)
     plan = with_split(k_split)
     convs = [RowConv(chain, index, lies[index], lies[index + 1], each, plan) for index, each in enumerate(kernels)]

@@ -11,8 +11,9 @@ is asked of the Adds inside. Ways of blocks and of convs between them add up, so
 `hexconv.search.cuts` is exact where Adds stand one after the other or inside of each other; of those that overlap, all
 outermost ones are operators or none.
 
-For the least packets a piece is not searched where one that begins later, and ends with it, takes so many packets more
-than the best way to its end that no further conv makes up for it: of a long chain most pieces aren't.
+For the least traffic a piece is not searched that needs more bytes, beside the best way to its start, than a known way
+to its end moves. For the least packets a piece is not searched where one that begins later, and ends with it, takes so
+many packets more than the best way to its end that no further conv makes up for it: of a long chain most pieces aren't.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from math import inf, prod
 
 import numpy as np
 
-from hexconv.search.cuts import Cut, Piece, Pieces, piece_of
+from hexconv.search.cuts import Cut, Piece, Pieces, needed_bytes, piece_of
 from hexconv.search.question import COSTS, Question, value
 from hexconv.spec import Chain
 
@@ -100,7 +101,10 @@ def _best(chain: Chain, question: Question, price: Price) -> _Way | None:
             if (start, end) in blocks and (way := _cut(chain, start, end, question, price)):
                 found.append(_together(before, way, names))
             is_hopeless = (1 - AT_LEAST) * before.costs[0] + AT_LEAST * least > within
-            if not is_hopeless and pieces.are_alone(start, end) and not _takes_hvx_away(chain, start, end, question):
+            is_alone = pieces.are_alone(start, end)
+            if is_alone and question.objective == "traffic":
+                is_hopeless = before.costs[0] + needed_bytes(chain, start, end) > within
+            if is_alone and not is_hopeless and not _takes_hvx_away(chain, start, end, question):
                 searched = pieces.promising(start, end)
                 piece = pieces.piece(start, end)
                 found += [_together(before, fused(piece), names)] if piece else []

@@ -15,7 +15,7 @@ from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
 from hexconv.search.found import PASSED_OVER, Found, choose, quickest
 from hexconv.search.grid import Figures, Grid, evaluate, joined
-from hexconv.search.question import SLACK, Question, cost, first_ranked, value
+from hexconv.search.question import IN_VTCM, SLACK, Question, cost, first_ranked, value
 from hexconv.search.space import Space, Strip, kinds_of_strips, least_bytes
 from hexconv.spec import Chain
 from hexconv.spec.knobs import ColumnHalo
@@ -24,9 +24,8 @@ REMEMBERED = 4096
 """The number of chains whose results are kept: networks repeat their blocks."""
 
 
-@lru_cache(REMEMBERED)
 def best_plan(chain: Chain, question: Question) -> Found:
-    """Search every plan of a chain.
+    """Search every plan of a chain; questions that settle to the same search share its result.
 
     Raises:
         InputError: `question` is no `Question`, or the kernel has no figures for its objective.
@@ -34,8 +33,18 @@ def best_plan(chain: Chain, question: Question) -> Found:
     """
     if not isinstance(question, Question):  # pyright: ignore[reportUnnecessaryIsInstance]  # of who checks no types
         raise InputError("best_plan: question", repr(question), "Question(vtcm_bytes), from hexconv")
-    question = question.settled(chain)
-    question.check(chain)
+    settled = question.settled(chain)
+    settled.check(chain)
+    return searched(chain, replace(settled, caches="all-in-vtcm") if settled.caches in IN_VTCM else settled)
+
+
+@lru_cache(REMEMBERED)
+def searched(chain: Chain, question: Question) -> Found:
+    """Search every plan of a chain for a settled question.
+
+    Raises:
+        Unsupported: no plan can serve the chain, or it has too many to look at.
+    """
     check_supported(chain)
     started = time.perf_counter()
     space = Space.of(chain, question.plan, question.storages)

@@ -161,7 +161,7 @@ class Pieces:
         if whole is None or whole.best is None or (first, end) == (0, self.count):
             return False
         before, behind = self._least_needed
-        needed = before[first] + _needed_bytes(self.chain, first, end) + behind[self.count - end]
+        needed = before[first] + needed_bytes(self.chain, first, end) + behind[self.count - end]
         return needed > whole.best.traffic_bytes
 
     @cached_property
@@ -170,7 +170,7 @@ class Pieces:
         count = self.count
 
         def needed(start: int, end: int) -> list[int]:
-            return [_needed_bytes(self.chain, start, end)] if self.are_alone(start, end) else []
+            return [needed_bytes(self.chain, start, end)] if self.are_alone(start, end) else []
 
         first = best_ways(count, 0, lambda before, start, end: [before + more for more in needed(start, end)])
         last = best_ways(
@@ -193,8 +193,8 @@ class Pieces:
 
 
 @lru_cache(REMEMBERED)
-def _needed_bytes(chain: Chain, first: int, end: int) -> int:
-    """The bytes that convs `first` .. `end - 1` need as a chain of their own."""
+def needed_bytes(chain: Chain, first: int, end: int) -> int:
+    """Return the bytes that convs `first` .. `end - 1` need as a chain of their own."""
     return sum(needed_work(piece_of(chain, first, end)).traffic_bytes.values())
 
 

@@ -18,7 +18,7 @@ from hexconv.analyze.block_grid import (
 )
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.plan_axes import Plans
-from hexconv.analyze.row_axes import NestAxes
+from hexconv.analyze.row_axes import NestAxes, Priced
 from hexconv.analyze.row_grid import footprint_bytes, rows_macs, rows_packets, rows_traffic
 from hexconv.analyze.shared_memory import blocks_footprint
 from hexconv.analyze.step_times import StepTimes, step_times
@@ -232,12 +232,19 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 def _of_rows(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute figures of all plans of a nest of rows at once."""
     axes = NestAxes(chain, space.plans)
-    packets = rows_packets(axes, rates.nest.packets)
-    traffic, macs = sum(rows_traffic(axes).values()), sum(rows_macs(axes).values())
-    figures = (footprint_bytes(axes, GRANULE_BYTES), traffic, macs, packets)
-    figures = [np.broadcast_to(each, space.shape) for each in figures]
+    steps, alike = axes.but_for_places
+    macs = np.broadcast_to(sum(rows_macs(steps).values()), steps.plans.shape)[alike]
+    packets, traffic = _packets(axes, rates.nest.packets), sum(rows_traffic(axes).values())
+    figures = [np.broadcast_to(each, space.shape) for each in (footprint_bytes(axes, GRANULE_BYTES), traffic, macs)]
+    figures.append(packets)
     timed = _by_steps(chain, space.plans, figures[3], figures[1], rates)
     return Grid(chain, space, rates, timed, *(each.ravel() for each in figures))
+
+
+def _packets(axes: NestAxes, priced: Priced) -> Integers:
+    """Return the packets of all plans, [words, H, K]: where caches lie doesn't change them."""
+    steps, alike = axes.but_for_places
+    return np.broadcast_to(rows_packets(steps, priced), steps.plans.shape)[alike]
 
 
 def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, rates: Rates) -> Timed:
@@ -246,7 +253,7 @@ def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, 
     @cache
     def steps() -> Sequence[tuple[Sequence[int], StepTimes]]:
         axes, priced = NestAxes(chain, plans), rates.paced.packets
-        slow = packets if rates.paced is rates.nest else np.broadcast_to(rows_packets(axes, priced), packets.shape)
+        slow = packets if rates.paced is rates.nest else _packets(axes, priced)
         return [step_times(axes, slow, traffic, way, priced) for way in plans.ways]
 
     def timed(speed: float) -> Integers:

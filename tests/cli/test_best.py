@@ -25,7 +25,8 @@ from hexconv.network.program_steps import Operation
 from hexconv.network.resident_sets import handed_bytes
 from hexconv.network.texts import steps_of
 from hexconv.report import bound_lines, network_row, proof_lines
-from hexconv.search import Objective, Question, best_plan, grid, plan_all
+from hexconv.search import Objective, Question, grid, plan_all
+from hexconv.search.best_plan import searched
 from hexconv.search.grid import forget
 from hexconv.search.weighed_kernels import best_weighed, by_kernel
 from hexconv.spec import Case, Chain, Conv2d, Plan
@@ -246,7 +247,7 @@ def test_a_missing_simulator_is_told_and_half_a_proof_is_none(
 
 def forget_plans() -> None:
     """Forget plans, and the figures that they were chosen by."""
-    for search in (best_weighed, by_kernel, best_plan):
+    for search in (best_weighed, by_kernel, searched):
         search.cache_clear()
     forget()
 

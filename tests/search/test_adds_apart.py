@@ -85,6 +85,29 @@ def test_a_network_costs_no_more_than_with_all_adds_between_chains(objective: Ob
     assert costs[0] <= costs[1] * (1 + question.slack)
 
 
+def test_a_piece_that_needs_more_than_a_known_way_moves_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = Conv2d(out_channels=16, kernel=(3, 3), padding=SAME, requantize=Requantize(multiplier=1 << 24))
+    wide, added = replace(narrow, out_channels=64), Add(from_="conv4", scales=(0.031, 0.027, 0.043))
+    convs = (wide, narrow, wide, narrow, narrow, replace(narrow, add=added))
+    chain = Chain(input=(1, 16, 16, 16), dtype="uint8", conv=convs)
+    question, searched, promising = question_of(1 << 18, "traffic"), list[tuple[int, int]](), Pieces.promising
+
+    def noted(pieces: Pieces, first: int, end: int) -> Found | None:
+        if pieces.count == len(chain.conv):
+            searched.append((first, end))
+        return promising(pieces, first, end)
+
+    def chosen() -> frozenset[int]:
+        searched.clear()
+        return adds_apart(chain, question, lambda chain, index: price_of_add(chain, index, question))
+
+    monkeypatch.setattr(Pieces, "promising", noted)
+    quickly, few = chosen(), set(searched)
+    monkeypatch.setattr("hexconv.search.adds_apart.needed_bytes", lambda *_: 0)
+    assert chosen() == quickly
+    assert few < set(searched)
+
+
 def test_few_pieces_of_a_long_chain_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     conv = Conv2d(out_channels=16, kernel=(3, 3), padding=SAME, requantize=Requantize(multiplier=1 << 24))
     sums = [replace(conv, add=Add(from_=f"conv{at}", scales=(0.031, 0.027, 0.043))) for at in range(1, 18, 2)]

@@ -7,12 +7,13 @@ import pytest
 
 from hexconv.analyze import row_axes
 from hexconv.analyze.row_axes import NestAxes
-from hexconv.search import Grid, Space, evaluate
+from hexconv.search import Grid, Question, Space, best_plan, evaluate
 from hexconv.search.cuts import piece_of
 from hexconv.search.grid import FIGURES
 from hexconv.search.machine import rates
 from hexconv.search.space import Strip
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.places import MIXED, Storage
 
 SAME = Conv2d(
     out_channels=64,
@@ -79,3 +80,23 @@ def test_convs_are_not_alike_if_columns_values_or_neighbours_differ() -> None:
     shifted = replace(CHAIN, conv=(SAME, SAME, replace(SAME, padding=Padding(top=1, left=2, bottom=1))))
     others = [number(chain, 1) for chain in (wider, biased, behind_a_zero, shifted)]
     assert len({number(CHAIN, 1), number(CHAIN, 1, k_split=1), number(CHAIN, 2), *others}) == 7
+
+
+def test_steps_are_counted_once_wherever_caches_lie() -> None:
+    chain = replace(CHAIN, conv=(SAME, SAME))
+    places: tuple[Storage, ...] = (PLAN.storage, *MIXED)
+    mixed, alone = (NestAxes(chain, Space.of(chain, PLAN, storages).plans) for storages in (places, places[:1]))
+    steps, alike = mixed.but_for_places
+    assert len(mixed.plans.words) == len(places) * len(steps.plans.words) == len(alike)
+    assert len(steps.plans.words) == len(alone.plans.words)
+    for plan, which in zip(mixed.plans.words, alike, strict=True):
+        assert replace(plan, storage="vtcm") == replace(steps.plans.words[which], storage="vtcm")
+
+
+def test_questions_that_settle_to_the_same_share_their_search() -> None:
+    question = Question(1 << 20, "traffic", target="hexagon")
+    placed = replace(question, plan=replace(question.plan, storage="vtcm"))
+    found = best_plan(CHAIN, question)
+    for other in (placed, replace(placed, caches="as-needed")):
+        assert best_plan(CHAIN, other) is found
+    assert best_plan(CHAIN, replace(placed, caches="anywhere")) is not found

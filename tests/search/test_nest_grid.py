@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hexconv.analyze import Planned
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.search import Space, evaluate
+from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.search.space import Strip, kinds_of_strips
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
@@ -20,6 +21,7 @@ from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported
 
 MOST_PLANS = 400
+SPEED = 8.0
 HOW = Requantize(multiplier=1 << 30, shift=-9)
 
 
@@ -51,6 +53,7 @@ def test_plans_in_strips_have_the_figures_of_a_grid_of_one(
 def check(chain: Chain, space: Space, numbers: Iterable[int]) -> None:
     """Hold the figures of some plans of a space against those of each alone."""
     grid = evaluate(chain, space, rates("v68"))
+    times = grid.time_packets(SPEED)
     for number in numbers:
         found = grid.figures(number)
         planned = Planned(chain, found.plan)
@@ -58,6 +61,8 @@ def check(chain: Chain, space: Space, numbers: Iterable[int]) -> None:
         known = (footprint, sum(planned.work.traffic_bytes.values()), sum(planned.work.macs.values()))
         assert (found.footprint_bytes, found.traffic_bytes, found.macs) == known, found.plan.slug
         assert np.isclose(found.latency_packets, rates("v68").packets(planned), rtol=1e-9), found.plan.slug
+        alone = figures_of(chain, found.plan, rates("v68")).time_packets(SPEED)
+        assert np.isclose(times[number], alone, rtol=1e-9), found.plan.slug
 
 
 STEPPED_OVER = Chain(
