@@ -7,8 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hexconv.checked import Trial, check
 from hexconv.compute import reference
 from hexconv.errors import InputError
+from hexconv.run.measure import runner_of
 from hexconv.search.adds_apart import separate_cut
 from hexconv.search.cuts import Pieces
 from hexconv.search.question import Question
@@ -90,3 +92,39 @@ def test_apart_each_add_reads_two_tensors_and_writes_one() -> None:
     assert not any(conv.add for piece in separate.pieces for conv in piece.chain.conv)
     moved = sum(piece.figures.traffic_bytes for piece in separate.pieces)
     assert separate.traffic_bytes == moved + 3 * 16 * 16 * 8
+
+
+BOTTLENECK = """
+[chain]
+input = [1, 7, 7, 1024]
+dtype = "uint8"
+filter_dtype = "int8"
+output_layout = "NHWC"
+[[chain.conv]]
+out_channels = 512
+bias = true
+requantize = { multiplier = 1279092096, shift = -9, rounding = "even" }
+[[chain.conv]]
+out_channels = 512
+kernel = [3, 3]
+padding = [1, 1, 1, 1]
+bias = true
+requantize = { multiplier = 1934310656, shift = -10, rounding = "even" }
+[[chain.conv]]
+out_channels = 1024
+bias = true
+requantize = { multiplier = 1225179264, shift = -9, zero_point = 129, rounding = "even" }
+add = { from = "input", scales = [21.1926326751709, 9.973159790039062, 15.479218482971191], zero_point = 0 }
+[plan]
+k_split = 8
+kernel = "hvx"
+storage = "vtcm"
+"""
+
+
+@pytest.mark.simulator
+def test_every_tile_of_channels_adds_by_the_same_constants() -> None:
+    """LLVM dropped the reload of a vector of constants behind the loop over tiles: all but the first were wrong."""
+    case = Case.parse(BOTTLENECK, "bottleneck")
+    [tried] = check(case, [Trial(runner_of(case, "hexagon"))]).runs
+    assert tried.passed
