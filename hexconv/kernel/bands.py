@@ -165,7 +165,7 @@ def turns(chain: Chain, plan: Plan) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(REMEMBERED)
 def _turns(chain: Chain, is_double: bool, stages_tiles: bool) -> tuple[tuple[str, ...], ...]:
-    """Return `turns`, which all plans share that agree in what decides them."""
+    """Return `turns` for the two knobs that decide them, so that plans which differ in others share one answer."""
     convs, memories = len(chain.conv), list[list[int]]()
     for tensor in range(convs + 1):
         free = (held for held in memories if max(chain.readers[held[-1]]) < tensor - 1)

@@ -18,7 +18,8 @@ from hexconv.apart import Limits, Task, cores, do_all
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.c_functions import ALIGNMENT_BYTES
-from hexconv.network.program_steps import OTHER, Call, Program, Resident, Step, may_lie_over
+from hexconv.network.pairs_and_pools import may_lie_over
+from hexconv.network.program_steps import OTHER, Call, Program, Resident, Step
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target

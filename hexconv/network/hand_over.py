@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from hexconv.analyze import planned_work
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.network.compiled import Life, lives_of
+from hexconv.network.pairs_and_pools import may_lie_over
 from hexconv.network.plan_choices import Cost, PlanChoices
-from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step, may_lie_over
+from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
 from hexconv.network.resident_sets import (
     MOST_STATES,
     Run,

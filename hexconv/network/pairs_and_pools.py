@@ -52,6 +52,7 @@ from hexconv.network.program_steps import (
     Constants,
     Operand,
     Operation,
+    Step,
     Window,
     is_codes,
 )
@@ -319,6 +320,23 @@ def _of_two_tensors(step: Operation) -> bytes | None:
     scale = float(np.float32(step.result.scale))
     slopes = [float(np.float32(source.scale)) / scale for source in step.sources]
     return _sum(step, codes, (flips[0], flips[1]), (slopes[0], slopes[1]))
+
+
+def may_lie_over(step: Step, source: Operand) -> bool:
+    """Whether a step may write its result where a source lies: it reads each element before it writes that place.
+
+    An Add of codes does, on all threads: what a vector behind the last whole one reads besides is not written.
+
+    >>> codes, reals = Operand("a", (1, 4, 4, 2), "uint8"), Operand("b", (1, 4, 4, 2), "float32")
+    >>> may_lie_over(Operation(ADD, "", (codes, codes), codes), codes)
+    True
+    >>> may_lie_over(Operation(ADD, "", (codes, reals), codes), codes)
+    False
+    """
+    if not isinstance(step, Operation) or step.operator != ADD or step.how:
+        return False
+    placed = {(each.extents, each.layout, np.dtype(each.dtype).itemsize) for each in (*step.sources, step.result)}
+    return source in step.sources and len(placed) == 1 and is_codes(step.result)
 
 
 SIGNS = {"add": (1, 1), "subtract": (1, -1)}

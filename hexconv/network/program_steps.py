@@ -345,23 +345,6 @@ class Call:
 Step = Operation | Call
 
 
-def may_lie_over(step: Step, source: Operand) -> bool:
-    """Whether a step may write its result where a source lies: it reads each element before it writes that place.
-
-    An Add of codes does, on all threads: what a vector behind the last whole one reads besides is not written.
-
-    >>> codes, reals = Operand("a", (1, 4, 4, 2), "uint8"), Operand("b", (1, 4, 4, 2), "float32")
-    >>> may_lie_over(Operation("add", "", (codes, codes), codes), codes)
-    True
-    >>> may_lie_over(Operation("add", "", (codes, reals), codes), codes)
-    False
-    """
-    if not isinstance(step, Operation) or step.operator != "add" or step.how:
-        return False
-    placed = {(each.extents, each.layout, np.dtype(each.dtype).itemsize) for each in (*step.sources, step.result)}
-    return source in step.sources and len(placed) == 1 and is_codes(step.result)
-
-
 @dataclass(frozen=True)
 class Resident:
     """A tensor that stays in VTCM from the step that writes it to the last that reads it.

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from hexconv.network.compiled import Life
+from hexconv.network.pairs_and_pools import may_lie_over
 from hexconv.network.plan_choices import Cost, PlanChoices
-from hexconv.network.program_steps import Operation, Program, Step, may_lie_over
+from hexconv.network.program_steps import Operation, Program, Step
 from hexconv.search.grid import Figures
 
 MOST_STATES = 2000

@@ -248,8 +248,7 @@ def test_blocks_are_those_of_the_fewest_packets_then_bytes(
 def _narrower(one: Chain, tensor: int, wide: LayoutChoice) -> list[LayoutChoice]:
     """The narrow blocks of an intermediate."""
     narrow = channel_blocks._narrow  # pyright: ignore[reportPrivateUsage]
-    units = channel_blocks.NARROW_UNITS if 0 < tensor < len(one.conv) else ()
-    return [lies for unit in units for lies in narrow(one, tensor, wide, unit)]
+    return [*narrow(one, tensor, wide.row_bytes)] if 0 < tensor < len(one.conv) else []
 
 
 def test_a_half_block_takes_half_of_the_memory_and_8_channels_a_quarter() -> None:
