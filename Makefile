@@ -10,6 +10,8 @@ DIGESTED_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/hvx
 WORKERS ?= 2
 # Of each law of the deep tests: ten times as many examples, or with EXAMPLES=ci as many as make test draws.
 EXAMPLES ?= deep
+# With as many examples, make test has drawn those of the other laws already.
+DEEP := $(if $(filter ci,$(EXAMPLES)),deep,deep or drawn)
 # Many processes read the same modules, those of tests with their asserts rewritten: each is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -30,7 +32,7 @@ test: .venv/installed ## run the tests, in parallel, but for the deep ones
 	$(PYTEST) -m "not deep"
 
 test-deep: .venv/installed ## run the deep tests: long ones, and more shapes of what others run
-	$(PYTEST) -m "deep or drawn" --hypothesis-profile=$(EXAMPLES)
+	$(PYTEST) -m "$(DEEP)" --hypothesis-profile=$(EXAMPLES)
 
 lint: .venv/installed ## ruff: rules and format
 	$(BIN)/ruff check .
