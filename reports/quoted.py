@@ -247,8 +247,9 @@ def _bytes_of(network: str, rows: list[Row]) -> str:
     """A network in codes: the bytes that it needs, and those that it moves by MiB of VTCM, beside QNN's planner."""
     by_limit = []
     for row in rows:
-        stated = dict.fromkeys(row[f"qnn_{isa}_bytes"] for isa in ("v73", "v75"))
-        by_limit.append(row["moved_bytes"] + "".join(f"<br>QNN {each}" for each in stated if each))
+        v73, v75 = row["qnn_v73_bytes"], row["qnn_v75_bytes"]
+        stated = (f"<br>QNN {v73}" if v73 else "") + (f"<br>on v75 {v75}" if v75 != v73 else "")
+        by_limit.append(row["moved_bytes"] + stated)
     return _row(f"`{network}` in codes", rows[0]["needed_bytes"], *by_limit)
 
 

@@ -20,6 +20,9 @@ LLVM_OPTIONS = (
     # LLVM 22 computes an address from another one of the same base (r4 = add(r1,##-47488); ...; r4 = add(r4,#-256)),
     # though a pipelined loop has changed the base in between: what is stored there goes a trip too early.
     "-disable-hexagon-amodeopt:bool=1",
+    # LLVM's last data-flow pass takes the reload of a vector for dead, though the next trip of an outer loop reads it:
+    # all tiles of channels but the first then add other constants. No case of schedules/hvx needs the pass.
+    "-rdf-opt:bool=0",
 )
 
 

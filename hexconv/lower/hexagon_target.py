@@ -23,17 +23,6 @@ _PIPELINES_LONG_LOOPS = "-pipeliner-max-mii:int=60"
 """LLVM's default is 27 packets a trip. Two rows of a depthwise conv that go down take 40; those that go along rows lose
 by being pipelined, since there are too few of them to fill and drain a pipeline."""
 
-ADDS = "hexconv.adds"
-"""An attribute of functions in which a conv adds another tensor: they keep more vectors over their loops than there are
-registers."""
-
-_KEEPS_RELOADS = "-rdf-opt:bool=0"
-"""LLVM's last data-flow pass takes the reload of such a vector for dead, though the next trip of the outermost loop
-reads it: all tiles of channels but the first then add other constants. Without the pass a kernel takes 0.2 % more
-packets."""
-
-_BY_ATTRIBUTE = {LONG_LOOPS: _PIPELINES_LONG_LOOPS, ADDS: _KEEPS_RELOADS}
-
 _REMADE = "-disable-machine-cse:bool=1"
 WAYS = (
     (),
@@ -54,11 +43,9 @@ def isas() -> tuple[str, ...]:
     return tuple(f"v{number}" for number in numbers if number >= 60)
 
 
-def compiled_like(function: tirx.PrimFunc, like: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Let a function be compiled by the options that another one asks LLVM for."""
-    for name in _BY_ATTRIBUTE:
-        function = function.with_attr(name, True) if (like.attrs or {}).get(name) else function
-    return function
+def with_long_loops(function: tirx.PrimFunc, like: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Let a function's long loops be pipelined if those of another one are."""
+    return function.with_attr(LONG_LOOPS, True) if (like.attrs or {}).get(LONG_LOOPS) else function
 
 
 def hexagon_target(isa: str, module: tvm.IRModule | None = None, more: Sequence[str] = ()) -> Target:
@@ -70,7 +57,7 @@ def hexagon_target(isa: str, module: tvm.IRModule | None = None, more: Sequence[
         more: further options of LLVM.
     """
     features = [f"+hvx{isa}", "+hvx-length128b"]
-    attributes = [function.attrs or {} for function in module.functions.values()] if module else []
-    asked = [option for name, option in _BY_ATTRIBUTE.items() if any(each.get(name) for each in attributes)]
-    options = [*LLVM_OPTIONS, *asked, *more]
+    functions = module.functions.values() if module else ()
+    has_long = any((function.attrs or {}).get(LONG_LOOPS) for function in functions)
+    options = [*LLVM_OPTIONS, *([_PIPELINES_LONG_LOOPS] if has_long else []), *more]
     return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})

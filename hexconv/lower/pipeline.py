@@ -27,7 +27,7 @@ from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
 from hexconv.lower.engine_tiles import mark_tiles, read_images_apart
-from hexconv.lower.hexagon_target import ADDS, LONG_LOOPS
+from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
 from hexconv.lower.row_nests import RowNest
@@ -133,9 +133,8 @@ def emit_steps(nest: Lowering) -> Lowering:
         threads.with_memory(main.body, memory),
         attrs=main.attrs,
     )
-    if any(conv.form.goes_down for conv in rows.convs):
-        func = func.with_attr(LONG_LOOPS, True)
-    return nest.to(func.with_attr(ADDS, True) if any(conv.add for conv in chain.conv) else func)
+    has_long_loops = any(conv.form.goes_down for conv in rows.convs)
+    return nest.to(func.with_attr(LONG_LOOPS, True) if has_long_loops else func)
 
 
 def _kept_copies(rows: RowNest) -> KeptCopies | None:

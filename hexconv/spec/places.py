@@ -66,7 +66,7 @@ SEARCHED: dict[Caches, tuple[Storage, ...]] = {
 
 
 @dataclass(frozen=True)
-class BufferContents:
+class BufferRole:
     """What is known of every buffer of a role.
 
     Attributes:
@@ -81,18 +81,18 @@ class BufferContents:
 
 
 BUFFER_ROLES = {
-    "input": BufferContents("input", True, "source"),
-    "split": BufferContents("input", True, "source"),
-    "filter": BufferContents("filters", True, "filter"),
-    "words": BufferContents("filters", False, "filter"),
-    "offset": BufferContents("filters"),
-    "scale": BufferContents("filters"),
-    "intermediate": BufferContents("intermediates", True, "source"),
-    "planes": BufferContents("intermediates", True, "source"),
-    "kept": BufferContents("intermediates", True),
-    "accumulator": BufferContents("intermediates"),
-    "window": BufferContents("intermediates"),
-    "output": BufferContents("output", True),
+    "input": BufferRole("input", True, "source"),
+    "split": BufferRole("input", True, "source"),
+    "filter": BufferRole("filters", True, "filter"),
+    "words": BufferRole("filters", False, "filter"),
+    "offset": BufferRole("filters"),
+    "scale": BufferRole("filters"),
+    "intermediate": BufferRole("intermediates", True, "source"),
+    "planes": BufferRole("intermediates", True, "source"),
+    "kept": BufferRole("intermediates", True),
+    "accumulator": BufferRole("intermediates"),
+    "window": BufferRole("intermediates"),
+    "output": BufferRole("output", True),
 }
 """By the role of a cache, or of a kernel's scratch."""
 

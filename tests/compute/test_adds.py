@@ -123,6 +123,7 @@ storage = "vtcm"
 
 
 @pytest.mark.simulator
+@pytest.mark.deep
 def test_every_tile_of_channels_adds_by_the_same_constants() -> None:
     """LLVM dropped the reload of a vector of constants behind the loop over tiles: all but the first were wrong."""
     case = Case.parse(BOTTLENECK, "bottleneck")
