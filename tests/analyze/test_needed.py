@@ -35,15 +35,16 @@ def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
         macs[f"conv{number}"] = 0 if conv.pool else int(read.sum()) * inputs * prod(conv.kernel)
         if conv.add:  # it stands where its channels do, and a conv reads all channels
             masks[conv.add.tensor] |= read
-        image, row, column, channel = np.nonzero(read)
+        of_groups = read.reshape(*read.shape[:3], conv.groups, outputs).any(axis=-1)
+        reached = source.reshape(*source.shape[:3], conv.groups, inputs)  # the same memory
+        image, row, column, group = np.nonzero(of_groups)
         for tap in product(*map(range, conv.kernel)):
-            y = row * conv.stride[0] + tap[0] * conv.dilation[0] - conv.padding.top
-            x = column * conv.stride[1] + tap[1] * conv.dilation[1] - conv.padding.left
-            inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-            for part in range(inputs):
-                reads = channel // outputs * inputs + part
-                source[image[inside], y[inside], x[inside], reads[inside]] = True
-                taps[channel[inside], part, tap[0], tap[1]] = True
+            y = np.arange(read.shape[1]) * conv.stride[0] + tap[0] * conv.dilation[0] - conv.padding.top
+            x = np.arange(read.shape[2]) * conv.stride[1] + tap[1] * conv.dilation[1] - conv.padding.left
+            rows, columns = (y >= 0) & (y < height), (x >= 0) & (x < width)
+            inside = rows[row] & columns[column]
+            reached[image[inside], y[row[inside]], x[column[inside]], group[inside]] = True
+            taps[..., tap[0], tap[1]] = read[:, rows][:, :, columns].any(axis=(0, 1, 2))[:, None]
         if not conv.pool:
             elements[f"filter{number}"] = int(taps.sum())
     return {**elements, "input": int(masks[0].sum())}, macs
@@ -85,10 +86,10 @@ def test_no_tensor_and_no_conv_of_a_plan_takes_less(
         assert planned.macs[name] >= least
 
 
-@pytest.mark.parametrize("seed", one_in(4, range(8)))
-def test_none_of_500_drawn_plans_does_less(seed: int) -> None:
+@pytest.mark.parametrize("seed", one_in(16, range(16)))
+def test_none_of_250_drawn_plans_does_less(seed: int) -> None:
     """These are plans of all kernels, with all knobs that they have; 4000 of them with the deep ones."""
-    for case in (random_case(100 + seed, index) for index in range(500)):
+    for case in (random_case(100 + seed, index) for index in range(250)):
         planned, needed = planned_work(case.chain, case.settled), needed_work(case.chain)
         less = [name for name, least in needed.traffic_bytes.items() if planned.traffic_bytes[name] < least]
         less += [name for name, least in needed.macs.items() if planned.macs[name] < least]

@@ -27,7 +27,7 @@ COMBINATIONS = {
 }
 ON_HEXAGON = [pytest.param(name, SMALL, "hexagon", marks=pytest.mark.simulator) for name in COMBINATIONS]
 IN_FULL = [(name, FULL, "llvm") for name in COMBINATIONS]
-EACH = [*((name, SMALL, "llvm") for name in COMBINATIONS), *one_in(15, IN_FULL), *one_in(5, ON_HEXAGON)]
+EACH = [*((name, SMALL, "llvm") for name in COMBINATIONS), *one_in(15, IN_FULL), *one_in(15, ON_HEXAGON)]
 
 
 @pytest.mark.parametrize(("name", "size", "target"), EACH)

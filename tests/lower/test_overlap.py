@@ -61,18 +61,24 @@ def numpys(chain: Chain) -> Array:
     return reference(chain, *tensors.logical)
 
 
-def run(case: Case, module: tvm.IRModule, copies: Copies) -> bytes | None:
-    """The result's bits if it is numpy's and every promise about copies was kept."""
+@lru_cache
+def arguments_of(chain: Chain) -> list[Array]:
+    return packed_arguments(chain, random_tensors(chain))
+
+
+def run(case: Case, module: tvm.IRModule, copies: Copies, *, as_before: bytes | None = None) -> bytes | None:
+    """The result's bits if it is numpy's and every promise about copies was kept; `as_before` is known to be."""
     chain = case.chain
     dtype = chain.output_dtype(len(chain.conv) - 1)
-    arguments = packed_arguments(chain, random_tensors(chain))
     try:
-        measured = Host(copies).run(module, arguments, [(output_shape(chain), dtype)])
+        measured = Host(copies, calls=1).run(module, arguments_of(chain), [(output_shape(chain), dtype)])
     except RunFailed:
         return None
+    if (found := measured.outputs[0].tobytes()) == as_before:
+        return found
     right = numpys(chain)
     verdict = check(measured.outputs[0], output_layout(chain), right, dtype, 0.0, chain.longest_sum)
-    return measured.outputs[0].tobytes() if verdict.passed else None
+    return found if verdict.passed else None
 
 
 def is_right(case: Case, module: tvm.IRModule) -> bool:
@@ -88,10 +94,10 @@ def test_every_moment_gives_the_right_result(chain: str, plan: str) -> None:
     """As early as possible, as late as possible, and a hundred times at random: one result."""
     case = case_of(chain, plan)
     module = lower_case(case).module
-    moments = [Copies("early"), Copies("late"), *(Copies("random", seed) for seed in SEEDS)]
-    results = {run(case, module, copies) for copies in moments}
-    assert None not in results
-    assert len(results) == 1
+    early = run(case, module, Copies("early"))
+    assert early is not None
+    moments = [Copies("late"), *(Copies("random", seed) for seed in SEEDS)]
+    assert {run(case, module, copies, as_before=early) for copies in moments} == {early}
 
 
 @pytest.mark.simulator

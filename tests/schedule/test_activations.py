@@ -18,7 +18,7 @@ from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.spec.dtypes import Dtype
 from tests.any_chain.bounds import checked_module
-from tests.deep import one_in
+from tests.deep import DEEP, one_in
 from tests.lowered import lower_case
 
 AROUND = Padding(top=1, left=1, bottom=1, right=1)
@@ -31,8 +31,11 @@ def case_of(name: str, dtype: Dtype = "float32") -> Case:
     return Case(name, Chain(input=(1, 9, 7, 5), dtype=dtype, conv=(conv, conv)), Plan(kernel="plain"))
 
 
-EACH = [(name, dtype) for name in FUNCTIONS for dtype in ("float32", "float16")]
 BY_TURNS = [(name, ("float32", "float16")[place % 2]) for place, name in enumerate(FUNCTIONS)]
+EACH = [
+    *BY_TURNS,
+    *(pytest.param(name, {"float32": "float16", "float16": "float32"}[dtype], marks=DEEP) for name, dtype in BY_TURNS),
+]
 
 
 @pytest.mark.parametrize(("name", "dtype"), EACH)
