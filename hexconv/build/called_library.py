@@ -87,11 +87,15 @@ def load(folder: Path | str) -> dict[str, Loaded]:
     return {chain["name"]: _loaded(place, chain, library) for chain in manifests}
 
 
+SHARED_FLAGS = ("-fPIC", "-O2", "-fno-sanitize=all")
+"""The flags that C of a shared library is compiled with."""
+
+
 def shared(place: Path, files: Iterable[str], *flags: str) -> ctypes.CDLL:
     """Link some files of a folder to one shared library, which needs no file once it is loaded."""
     with scratch() as folder:
         made, sources = str(folder / "made.so"), (str(place / file) for file in files)
-        zig("cc", "-shared", "-fPIC", "-O2", "-fno-sanitize=all", *flags, *sources, "-o", made)
+        zig("cc", "-shared", *SHARED_FLAGS, *flags, *sources, "-o", made)
         return ctypes.CDLL(made)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from hexconv import build
 from hexconv.build.called_library import (
     CONTEXT_POINTERS,
+    SHARED_FLAGS,
     aligned,
     aligned_bytes,
     call,
@@ -28,9 +29,10 @@ from hexconv.build.called_library import (
 from hexconv.build.library import ARCHIVE
 from hexconv.errors import InputError
 from hexconv.lower.hexagon_object import HexagonObject
-from hexconv.network.texts import MANIFEST, SOURCES, WEIGHTS, BuiltNetwork
+from hexconv.network.texts import CALLS, IN_SCALARS, MANIFEST, WEIGHTS, BuiltNetwork
 from hexconv.run.measurement import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.toolchain import harness_flags, kept_object
 
 OPERATORS = 17
 """How many pointers `struct hexconv_operators` has."""
@@ -100,7 +102,8 @@ def load(folder: Path | str) -> dict[str, Any]:
 
 def linked_library(place: Path, *more: str) -> ctypes.CDLL:
     """Link a network for this machine to one shared library; `more` are further flags and sources."""
-    return shared(place, (*SOURCES, "hexconv_posix.c", ARCHIVE), f"-I{place}", *more)
+    operators = [str(kept_object(place / name, *SHARED_FLAGS)) for name in IN_SCALARS]
+    return shared(place, (CALLS, "hexconv_posix.c", ARCHIVE), f"-I{place}", *operators, *more)
 
 
 def ready(place: Path, facts: dict[str, Any], library: ctypes.CDLL, other: Any = None) -> LoadedNetwork:
@@ -128,9 +131,9 @@ def network_object(folder: Path, built: BuiltNetwork, *more: str) -> HexagonObje
     first = inputs + 1 + bool(more)  # behind the weights, and behind what is given where the network is checked
     numbers = (*range(inputs), *range(first, first + len(built.ports) - inputs))
     arguments = ", ".join(f"DATA({number})" for number in numbers)
-    sources = [str(folder / name) for name in SOURCES]
+    operators = [str(kept_object(folder / name, *harness_flags(built.isa))) for name in IN_SCALARS]
     flags = (f"-DNETWORK={built.name}", f"-DTHREADS={built.threads}", f"-DCALL={arguments}", f"-DWEIGHTS={inputs}")
-    flags = (*flags, *more, *sources, "-Wl,--whole-archive")
+    flags = (*flags, *more, str(folder / CALLS), *operators, "-Wl,--whole-archive")
     elf = joined(folder, folder / ARCHIVE, "network_entry.c", built.isa, *flags, chains=built.chains)
     return called(elf, built.isa, built.scratch_bytes, built.vtcm_bytes, built.threads)
 

@@ -15,13 +15,13 @@ are left out one by one, and the answer is held against that of a second search,
 order, and a state is which tensors stay at a step, and where; a tensor goes to the top, or below one that is there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from hexconv.analyze import planned_work
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.network.compiled import Life, lives_of
-from hexconv.network.pairs_and_pools import may_lie_over
 from hexconv.network.plan_choices import Cost, PlanChoices
 from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
 from hexconv.network.resident_sets import (
@@ -29,6 +29,7 @@ from hexconv.network.resident_sets import (
     Run,
     Way,
     addresses,
+    bytes_by_tensor,
     ends_under,
     handed_bytes,
     in_one_place,
@@ -39,8 +40,11 @@ from hexconv.search.grid import Figures
 LEFT_OUT = 4
 """The most tensors that are left out since they find no address."""
 
-Tops = tuple[tuple[str, int], ...]
-"""Tensors in VTCM by name, each with the bytes from the top of VTCM to its end: its own and those above it."""
+Top = tuple[str, int]
+"""A tensor in VTCM by name, and the bytes from the top of VTCM to its end: its own and those above it."""
+Tops = tuple[Top, ...]
+Done = tuple[Cost, Figures | None] | None
+"""What a step costs beside tensors in VTCM, and its plan; None where it doesn't fit."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ def hand_over(program: Program, choices: Mapping[str, PlanChoices], vtcm_bytes: 
     least, loose = _by_sizes(program, choices, stay, vtcm_bytes)
     ways = [loose] if loose else []
     if loose is None or loose[-1].cost > least:
-        ways += filter(None, [_by_addresses(program, choices, stay, vtcm_bytes)])
+        below = loose[-1].cost if loose else None
+        ways += filter(None, [_by_addresses(program, choices, stay, vtcm_bytes, below)])
     if not ways:
         return HandOver(is_exact=False)
     best = min(ways, key=lambda way: way[-1].cost)
@@ -125,24 +130,45 @@ def _together(place: Mapping[str, str], stay: Mapping[str, Life]) -> dict[str, L
 
 
 def _by_addresses(
-    program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
+    program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int, below: Cost | None
 ) -> Sequence[Way[Tops]] | None:
-    """Return the least way among those whose tensors go to the top, or below one that is there."""
+    """Return the least way among those whose tensors go to the top, or below one that is there; None if none is less.
+
+    Args:
+        program: the steps.
+        choices: the plans of each call, by the name of its case.
+        stay: the tensors that may stay.
+        vtcm_bytes: the VTCM of the whole program.
+        below: what the way has to cost less than; None of any cost.
+    """
     states = {(): Way((0, 0.0), Tops())}
+    later_bytes = _least_later_bytes(program, choices, stay, vtcm_bytes)
     for at, step in enumerate(program.steps):
+        costs = _cost_of(program, step, choices)
         found: dict[Tops, Way[Tops]] = {}
         for live, before in states.items():
             for tops in _placed(live, step, at, stay):
                 room = vtcm_bytes - max((top for _, top in tops), default=0)
-                if room < 0 or (done := _step(program, step, choices, room, dict(tops))) is None:
+                if room < 0 or (done := costs(room, tops)) is None:
                     continue
                 cost = before.cost[0] + done[0][0], before.cost[1] + done[0][1]
+                if below and (cost[0] + later_bytes[at], cost[1]) >= below:
+                    continue
                 left = tuple(each for each in tops if stay[each[0]].last > at)
                 if left not in found or cost < found[left].cost:
                     found[left] = Way(cost, tops, before, done[1])
         kept = sorted(found, key=lambda tops: (found[tops].cost, tops))[:MOST_STATES]
         states = {tops: found[tops] for tops in kept}
     return states[()].steps if () in states else None
+
+
+def _least_later_bytes(
+    program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
+) -> list[int]:
+    """Return for each step the bytes that all steps behind it move if every tensor that may stay does."""
+    alone = (_cost_of(program, step, choices)(vtcm_bytes, [(name, 0) for name in stay]) for step in program.steps)
+    sums = accumulate((done[0][0] if done else 0 for done in reversed(list(alone))), initial=0)
+    return list(sums)[-2::-1]
 
 
 def candidates(
@@ -178,20 +204,24 @@ def _placed(live: Tops, step: Step, at: int, stay: Mapping[str, Life]) -> Iterat
     for start in sorted({0, *(top for _, top in live)}):
         if all(start + size <= begin or end <= start for begin, end in spans):
             yield tuple(sorted((*live, (name, start + size))))
-    for source in step.sources:
-        top = dict(live).get(source.buffer)
-        if top and may_lie_over(step, source) and ends_under(step, at, source.buffer, stay):
-            yield tuple(sorted((*live, (name, top))))
+    under = ends_under(step, at, stay)
+    for top in [top for other, top in live if other in under]:
+        yield tuple(sorted((*live, (name, top))))
 
 
-def _step(
-    program: Program, step: Step, choices: Mapping[str, PlanChoices], room: int, tops: Mapping[str, int]
-) -> tuple[Cost, Figures | None] | None:
-    """Return what a step costs beside tensors in VTCM, and its plan; None where it doesn't fit."""
-    if isinstance(step, Operation) or step.node not in choices:
-        handed = sum(handed_bytes(step, tops)) if isinstance(step, Operation) else 0
-        return (sum(program.moved_bytes(step)) - handed, 0.0), None
-    return choices[step.node].best(room, (step.sources[0].buffer in tops, step.result.buffer in tops))
+def _cost_of(program: Program, step: Step, choices: Mapping[str, PlanChoices]) -> Callable[[int, Iterable[Top]], Done]:
+    """Return what tells a step's cost, by the room for its caches and the tensors in VTCM."""
+    if isinstance(step, Call) and step.node in choices:
+        read, made, plans = step.sources[0].buffer, step.result.buffer, choices[step.node]
+
+        def by_plan(room_bytes: int, tops: Iterable[Top]) -> Done:
+            names = {name for name, _ in tops}
+            return plans.best(room_bytes, (read in names, made in names))
+
+        return by_plan
+    moved = sum(program.moved_bytes(step))
+    sizes = bytes_by_tensor(step)
+    return lambda _room_bytes, tops: ((moved - sum(sizes.get(name, 0) for name, _ in tops), 0.0), None)
 
 
 def _chosen(program: Program, way: Sequence[Way[Tops]], stay: Mapping[str, Life], is_exact: bool) -> HandOver:

@@ -125,16 +125,16 @@ def _cheapest(ways: Ways) -> Ways:
 def _past_operator(program: Program, at: int, ways: Ways, stay: Mapping[str, Life], vtcm_bytes: int) -> Ways:
     """Extend all ways by a step without caches."""
     step, found = program.steps[at], Ways()
-    moved, name = sum(program.moved_bytes(step)), step.result.buffer
+    moved, name, ends = sum(program.moved_bytes(step)), step.result.buffer, bytes_by_tensor(step)
+    sizes, ending = {each: life.bytes for each, life in stay.items()}, {each for each in stay if stay[each].last <= at}
     is_first = name in stay and stay[name].first == at
+    under = ends_under(step, at, stay)
     for live, before in ways.items():
         for kept in (live, live | {name}) if is_first else (live,):
-            over = lies_over(step, at, kept, stay)
-            if sum(stay[each].bytes for each in kept if each != over) <= vtcm_bytes:
-                handed = sum(handed_bytes(step, kept)) if isinstance(step, Operation) else 0
-                cost = before.cost[0] + moved - handed, before.cost[1]
-                left = frozenset(each for each in kept if stay[each].last > at)
-                _keep(found, left, Way(cost, kept, before))
+            over = sizes[name] if name in kept and any(each in kept for each in under) else 0
+            if sum([sizes[each] for each in kept]) - over <= vtcm_bytes:
+                handed = sum([size for each, size in ends.items() if each in kept])
+                _keep(found, kept - ending, Way((before.cost[0] + moved - handed, before.cost[1]), kept, before))
     return found
 
 
@@ -170,13 +170,14 @@ def lies_over(step: Step, at: int, kept: Names, stay: Mapping[str, Life]) -> str
     """Name the tensor in VTCM that ends at a step, and in whose place the step writes its result, if that stays."""
     if step.result.buffer not in kept:
         return None
-    sources = (source for source in step.sources if source.buffer in kept and may_lie_over(step, source))
-    return next((each.buffer for each in sources if ends_under(step, at, each.buffer, stay)), None)
+    return next((name for name in ends_under(step, at, stay) if name in kept), None)
 
 
-def ends_under(step: Step, at: int, name: str, stay: Mapping[str, Life]) -> bool:
-    """Whether no later step reads a tensor, and the result of a step takes as many bytes."""
-    return stay[name].last == at and stay[name].bytes == stay[step.result.buffer].bytes
+def ends_under(step: Step, at: int, stay: Mapping[str, Life]) -> list[str]:
+    """Name the tensors that no later step reads, and in whose place a step may write its result: it is as large."""
+    result = stay.get(step.result.buffer)
+    sources = [source.buffer for source in step.sources if source.buffer in stay and may_lie_over(step, source)]
+    return [name for name in sources if result and stay[name].last == at and stay[name].bytes == result.bytes]
 
 
 def in_one_place(steps: Sequence[Step], kept: Names, stay: Mapping[str, Life]) -> dict[str, str]:
@@ -186,6 +187,14 @@ def in_one_place(steps: Sequence[Step], kept: Names, stay: Mapping[str, Life]) -
         over = lies_over(step, at, kept, stay)
         found[step.result.buffer] = found[over] if over else step.result.buffer
     return {name: found[name] for name in kept}
+
+
+def bytes_by_tensor(step: Step) -> dict[str, int]:
+    """Return the bytes that an operator reads or writes of each tensor; none of a call, whose plan says them."""
+    found = dict[str, int]()
+    for operand in (step.result, *step.sources) if isinstance(step, Operation) else ():
+        found[operand.buffer] = found.get(operand.buffer, 0) + operand.bytes
+    return found
 
 
 def handed_bytes(step: Operation, tops: Iterable[str]) -> tuple[int, int]:

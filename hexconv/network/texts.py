@@ -358,7 +358,10 @@ MANIFEST = "network.json"
 WEIGHTS = "network.weights.bin"
 OTHERS = ("network_others.h", "network_others.c")
 """The files that are to be written by who takes the network to a device."""
-SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
+CALLS = "network.c"
+IN_SCALARS = ("hexconv_operators.c", "hexconv_filters.c")
+"""The C files of operators on scalars, which are the same of every network."""
+SOURCES = (CALLS, *IN_SCALARS)
 """The C files that make a network, beside those of its chains and of its platform."""
 
 

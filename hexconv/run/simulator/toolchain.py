@@ -108,6 +108,23 @@ def engine_library() -> Path:
     return cached("engines", key, build)
 
 
+def kept_object(source: Path, *flags: str) -> Path:
+    """Compile a C file to an object that is kept, by its text, the `hexconv_*.h` beside it and the flags.
+
+    Raises:
+        ToolMissing: zig is not installed, or the cache folder can't be written.
+        RunFailed: it doesn't compile.
+    """
+    texts = [source, *sorted(source.parent.glob("hexconv_*.h"))]
+    key = content_key(zig_version(), *flags, *(part for text in texts for part in (text.name, text.read_bytes())))
+    return cached("objects", f"{key}.o", lambda path: zig("cc", *flags, "-c", str(source), "-o", str(path)))
+
+
+def harness_flags(isa: str) -> tuple[str, ...]:
+    """The flags that C beside the harness is compiled with."""
+    return "-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS
+
+
 def join_foreign(kernel: Path, entry: Path, isa: str, *flags: str) -> bytes:
     """Join a kernel that another compiler made and a C file, with the entry that the harness calls, to one object.
 
@@ -116,10 +133,10 @@ def join_foreign(kernel: Path, entry: Path, isa: str, *flags: str) -> bytes:
         RunFailed: the entry doesn't compile.
     """
     headers = (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
-    flags = (f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers), *flags)
+    flags = (*harness_flags(isa), *(f"-I{folder}" for folder in headers), *flags)
     with scratch() as folder:
         joined = folder / "joined.o"
-        zig("cc", "-target", ZIG_TARGET, *flags, "-r", str(entry), str(kernel), "-o", str(joined))
+        zig("cc", *flags, "-r", str(entry), str(kernel), "-o", str(joined))
         return joined.read_bytes()
 
 
@@ -139,10 +156,10 @@ def _harness(isa: str) -> Path:
 
     def build(path: Path) -> None:
         headers = (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
-        flags = [f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers)]
+        flags = [*harness_flags(isa), *(f"-I{folder}" for folder in headers)]
         with resources.as_file(folder) as place:
             units = [str(place / name) for name in sorted(sources) if name.endswith(".c")]
-            zig("cc", "-target", ZIG_TARGET, *flags, "-r", *units, "-o", str(path))
+            zig("cc", *flags, "-r", *units, "-o", str(path))
 
     return cached("harness", key, build)
 
