@@ -43,6 +43,11 @@ def close_all() -> None:
         _all.pop().close()
 
 
+def _release_all() -> None:
+    while _all:
+        _all.pop().release()
+
+
 @contextmanager
 def cores(workers: int) -> Iterator[Executor]:
     """Make an executor for this machine: each of its threads waits for a process of its own."""
@@ -54,8 +59,9 @@ def cores(workers: int) -> Iterator[Executor]:
         ending = Thread(target=executor.shutdown)
         ending.start()
         while ending.is_alive():  # a thread may be about to start a process: the next round ends that one
-            close_all()
+            _release_all()
             ending.join(LOOK_SECONDS)
+        _release_all()
 
 
 def do_all(job: str, limits: Limits, tasks: Sequence[Task], executor: Executor) -> Iterator[tuple[int, Ending]]:

@@ -20,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -41,6 +43,8 @@ ONE_BLAS_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 """Threads of OpenBLAS spin while they wait for each other: a network's products take tens of times as much CPU time."""
 ONE_THREAD = dict([ONE_BLAS_THREAD, *((f"{name}_NUM_THREADS", "1") for name in ("OMP", "MKL", "TVM"))])
 """Processes run one on each core already; more threads in each would only compete for the cores."""
+PASSING = ("PYTEST_CURRENT_TEST",)
+"""Variables of the environment that say what is going on, and that no job reads."""
 PROGRAM = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -119,10 +123,21 @@ class Apart:
         with self._busy:
             self._replace()
 
+    def release(self) -> None:
+        """Leave an idle process to the next `Apart` of this job, as a fresh one takes seconds; end one that is busy."""
+        if not self._busy.acquire(blocking=False):
+            return self.close()
+        self._closed = True
+        process, self._process = self._process, None
+        self._busy.release()
+        if process:
+            process.rest()
+        return None
+
     def _attempt(self, task: Task) -> Ending:
         if self._process is None or self._process.jobs >= JOBS_PER_PROCESS:
             self._replace()
-            self._process = _Process.started(self.job)
+            self._process = _Process.resting(self.job) or _Process.started(self.job)
         if self._closed:
             return Ending("stopped")
         ending = self._process.do(task, self.limits)
@@ -139,8 +154,8 @@ class Apart:
 class _Process:
     """The child process of `Apart`, as the parent handles it."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], said: Any, folder: str) -> None:
-        self.popen, self.said, self.folder, self.jobs = popen, said, folder, 0
+    def __init__(self, popen: subprocess.Popen[bytes], said: Any, folder: str, surroundings: str) -> None:
+        self.popen, self.said, self.folder, self.surroundings, self.jobs = popen, said, folder, surroundings, 0
         atexit.register(self.end)
         assert popen.stdin
         assert popen.stdout
@@ -151,11 +166,11 @@ class _Process:
         said = tempfile.TemporaryFile()  # noqa: SIM115, the file is open as long as the process runs
         folder = tempfile.mkdtemp(dir=temporary_folder())
         try:
-            popen = _spawned(job, said, folder)
+            popen = _starter(os.getpid()).submit(_spawned, job, said, folder).result()
         except OSError as error:
             said.close()
             raise RunFailed(f"a process for {job} can't be started: {error.strerror}") from None
-        process = cls(popen, said, folder)
+        process = cls(popen, said, folder, _surroundings(job))
         if process._answers(START_SECONDS) and process.stdout.readline() == b"ready\n":
             return process
         status = process._status()
@@ -164,6 +179,20 @@ class _Process:
         words = process._last_words(0)
         process.end()
         raise RunFailed(f"a process for {job} can't be started (status {status}): {words}")
+
+    @classmethod
+    def resting(cls, job: str) -> "_Process | None":
+        """Return an idle process that was started for this job, in surroundings that are still the same, if any is."""
+        while _resting.get(surroundings := _surroundings(job)):
+            process = _resting[surroundings].pop()
+            if process.popen.poll() is None:
+                return process
+            process.end()
+        return None
+
+    def rest(self) -> None:
+        """Wait for the next `Apart` of the same job, or for the end of this program."""
+        _resting.setdefault(self.surroundings, []).append(self)
 
     def do(self, task: Task, limits: Limits) -> Ending:
         """Do a job; returns its answer, or how it failed."""
@@ -237,6 +266,22 @@ class _Process:
         start = max(heard, self._said_bytes() - 2000)
         words = os.pread(self.said.fileno(), 2000, start).decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(words) if line.strip()), "it said nothing")
+
+
+_resting: dict[str, list[_Process]] = {}
+"""Idle processes by what they were started in."""
+
+
+def _surroundings(job: str) -> str:
+    """Say what a process is started in: it keeps its folder, the environment and the path of modules."""
+    environment = {name: value for name, value in os.environ.items() if name not in PASSING}
+    return json.dumps([job, str(Path.cwd()), sys.path, environment])
+
+
+@cache
+def _starter(_process: int) -> ThreadPoolExecutor:
+    """Return the thread of this process that starts others: Linux ends them with the thread that started them."""
+    return ThreadPoolExecutor(1)
 
 
 def _spawned(job: str, said: Any, folder: str) -> subprocess.Popen[bytes]:

@@ -1,5 +1,6 @@
 """A case that takes its process down, hangs or raises is a disagreement, and no other case notices."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from hexconv.apart import Limits, cores, do_all
-from hexconv.apart.parallel import close_all
+from hexconv.apart.parallel import close_all, do_apart
 from hexconv.apart.process import TRIES
 from hexconv.errors import RunFailed, ToolMissing
 from hexconv.spec import Case, Chain, Conv2d, Plan
@@ -63,6 +64,34 @@ def test_what_an_executor_loses_is_handed_in_again() -> None:
     assert {place: ending.how for place, ending in found.items()} == dict.fromkeys(range(3), "answered")
     with Unsteady(TRIES) as executor, pytest.raises(RunFailed, match="no answer 3 times: OSError: the machine is gone"):
         list(do_all("tests.sweep.faults:judged", LIMITS, tasks, executor))
+
+
+def process_of(name: str) -> int | None:
+    """Do a job by an executor of its own; return the process that did it, unless it had to be ended."""
+    with cores(1) as executor:
+        [(_, ending)] = do_all("tests.sweep.faults:done_here", LIMITS, [{"name": name}], executor)
+    return ending.answer.get("process")
+
+
+def test_an_idle_process_does_the_same_job_for_a_later_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = process_of("first")
+    assert process_of("second") == first
+    assert process_of("hangs") is None
+    second = process_of("third")
+    assert second != first
+    monkeypatch.setenv("XDG_CACHE_HOME", "elsewhere")
+    third = process_of("fourth")
+    assert third not in (first, second)
+    monkeypatch.undo()
+    assert process_of("fifth") == second
+
+
+def test_a_process_that_an_executor_leaves_in_the_middle_of_a_job_is_ended() -> None:
+    with cores(1) as executor:
+        left = executor.submit(do_apart, "tests.sweep.faults:judged", Limits(600, 1 << 40), {"name": "hangs"})
+        while not left.running():
+            time.sleep(0.01)
+    assert left.result().how == "stopped"
 
 
 def test_a_job_that_is_nowhere_is_an_error_and_no_verdict() -> None:
