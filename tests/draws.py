@@ -19,7 +19,7 @@ def drawn(number: int, *, same: bool = False) -> settings:
     return settings(usual, derandomize=True) if same else usual
 
 
-LOWERED, SAME_LOWERED = drawn(4), drawn(4, same=True)
+LOWERED, SAME_LOWERED = drawn(8), drawn(8, same=True)
 """For a law of which an example is lowered, or searched."""
 RUN, SAME_RUN = drawn(25), drawn(25, same=True)
 """For a law of which an example is compiled and run."""

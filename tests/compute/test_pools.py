@@ -13,6 +13,7 @@ from hexconv.errors import InputError, Unsupported
 from hexconv.mlir.linalg_chain import linalg_text
 from hexconv.run.host import Host
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from tests.deep import one_in
 
 CONV = Conv2d(
     out_channels=40,
@@ -70,8 +71,17 @@ def test_a_pool_has_no_filter_and_keeps_its_zero_point() -> None:
     assert [BLOCK.padding_value(tensor) for tensor in range(3)] == [7, 0, 100]
 
 
-@pytest.mark.parametrize("storage", ["vtcm", "filters"])
-@pytest.mark.parametrize("convs", [(CONV, POOL, CONV), (CONV, POOL), (replace(POOL, out_channels=9, groups=9), CONV)])
+@pytest.mark.parametrize(
+    ("convs", "storage"),
+    one_in(
+        2,
+        [
+            *(((CONV, POOL, CONV), storage) for storage in ("filters", "vtcm")),
+            *(((CONV, POOL), storage) for storage in ("vtcm", "filters")),
+            *(((replace(POOL, out_channels=9, groups=9), CONV), storage) for storage in ("filters", "vtcm")),
+        ],
+    ),
+)
 def test_sizes_work_and_results_agree(convs: tuple[Conv2d, ...], storage) -> None:
     case = Case("pools", replace(BLOCK, conv=convs), replace(ROLLED, storage=storage))
     checked = check(case, [Trial(Host())])

@@ -14,7 +14,7 @@ from hexconv.analyze.planned import Planned
 from hexconv.lower import Lowered, lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.judging import judge
-from tests.draws import SAME_LOWERED, SAME_RUN
+from tests.draws import JUDGED, SAME_LOWERED
 from tests.strategies import cases
 
 HOW = Requantize(multiplier=1518025757, shift=-8)
@@ -87,7 +87,7 @@ def test_no_two_caches_of_a_memory_are_live_at_a_time(case: Case) -> None:
 
 
 @pytest.mark.simulator
-@SAME_RUN
+@JUDGED
 @given(sharing_caches())
 def test_runs_are_right(case: Case) -> None:
     verdict = judge(case)

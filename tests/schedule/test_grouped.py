@@ -24,7 +24,7 @@ from hexconv.sweep.judging import Verdict, judge
 from hexconv.sweep.random_case import drawn_plan
 from hexconv.sweep.random_chains import Kind, grouped
 from tests.deep import one_in
-from tests.draws import SAME_RUN
+from tests.draws import JUDGED
 from tests.schedule.judged import check_on_hvx
 from tests.search.test_grid import footprint, grid_of
 from tests.strategies import SMALL, Shrinking, is_supported
@@ -93,7 +93,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.simulator
-@SAME_RUN
+@JUDGED
 @given(cases())
 def test_drawn_convs_in_groups_are_exact_and_as_planned(case: Case) -> None:
     verdict = judge(case)

@@ -75,7 +75,7 @@ def tall_cases(draw: st.DrawFn) -> Case:
     read = draw(st.sampled_from([4, 40])) if before else conv.out_channels
     try:
         chain = Chain(
-            input=(1, draw(st.integers(20, 60)), draw(st.integers(5, 30)), read),
+            input=(1, draw(st.integers(20, 45)), draw(st.integers(5, 20)), read),
             dtype=dtype,
             filter_dtype=filter_dtype,
             input_layout=draw(st.sampled_from(EDGE_LAYOUTS)),
@@ -92,7 +92,7 @@ def tall_cases(draw: st.DrawFn) -> Case:
 def more_than_half_a_block() -> Case:
     """24 channels: two tiles can't share vectors of 32."""
     conv = Conv2d(out_channels=24, groups=24, kernel=(3, 3), stride=(2, 2), requantize=UP)
-    chain = Chain(input=(1, 70, 40, 24), dtype="uint8", filter_dtype="int8", conv=(conv,))
+    chain = Chain(input=(1, 70, 18, 24), dtype="uint8", filter_dtype="int8", conv=(conv,))
     return Case("half", chain, Plan(kernel="hvx", h_split=4, order="h_outer"), target="hexagon")
 
 

@@ -149,7 +149,7 @@ def test_a_kernel_takes_as_many_arguments_as_the_longest_chain_has() -> None:
     longest = Chain(input=(1, 8, 8, 2), dtype="uint8", conv=(conv,) * MOST_CONVS)
     count = 2 + 2 * MOST_CONVS + len(vector_names(longest))
     assert count <= MAX_ARGUMENTS
-    parts = [te.placeholder((4,), "int32", name=f"part{i}") for i in range(80)]
+    parts = [te.placeholder((4,), "int32", name=f"part{i}") for i in range(40)]
     whole = te.compute((4,), lambda i: functools.reduce(operator.add, [part[i] for part in parts]), name="whole")
     module = tvm.IRModule({"main": te.create_prim_func([*parts, whole])})
     given = [np.full(4, 1 << i % 20, np.int32) for i in range(len(parts))]
