@@ -17,7 +17,6 @@ order, and a state is which tensors stay at a step, and where; a tensor goes to 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from hexconv.analyze import planned_work
 from hexconv.lower.vtcm import granules_bytes
@@ -33,6 +32,7 @@ from hexconv.network.resident_sets import (
     ends_under,
     handed_bytes,
     in_one_place,
+    least_later_bytes,
     least_way,
 )
 from hexconv.search.grid import Figures
@@ -97,8 +97,7 @@ def _by_sizes(
     program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
 ) -> tuple[Cost, Sequence[Way[Tops]] | None]:
     """Return what no way costs less than, and the least way whose tensors find addresses; None where none does."""
-    fixed = (choices.get(step.node) if isinstance(step, Call) else None for step in program.steps)
-    runs = [Run(at, at, (), {(0, 1): plans}) for at, plans in enumerate(fixed) if plans]
+    runs = _runs(program, choices).values()
     least: Cost = (0, 0.0)
     for left_out in range(LEFT_OUT + 1):
         way, is_exact = least_way(program, runs, stay, vtcm_bytes)
@@ -117,6 +116,12 @@ def _by_sizes(
             ]
         stay = {name: life for name, life in stay.items() if name != tops}
     return least, None
+
+
+def _runs(program: Program, choices: Mapping[str, PlanChoices]) -> dict[int, Run]:
+    """Return the calls of chains, whose cuts are fixed, by their numbers."""
+    fixed = (choices.get(step.node) if isinstance(step, Call) else None for step in program.steps)
+    return {at: Run(at, at, (), {(0, 1): plans}) for at, plans in enumerate(fixed) if plans}
 
 
 def _together(place: Mapping[str, str], stay: Mapping[str, Life]) -> dict[str, Life]:
@@ -142,7 +147,7 @@ def _by_addresses(
         below: what the way has to cost less than; None of any cost.
     """
     states = {(): Way((0, 0.0), Tops())}
-    later_bytes = _least_later_bytes(program, choices, stay, vtcm_bytes)
+    later_bytes = least_later_bytes(program, _runs(program, choices), stay, vtcm_bytes)[1:]
     for at, step in enumerate(program.steps):
         costs = _cost_of(program, step, choices)
         found: dict[Tops, Way[Tops]] = {}
@@ -160,15 +165,6 @@ def _by_addresses(
         kept = sorted(found, key=lambda tops: (found[tops].cost, tops))[:MOST_STATES]
         states = {tops: found[tops] for tops in kept}
     return states[()].steps if () in states else None
-
-
-def _least_later_bytes(
-    program: Program, choices: Mapping[str, PlanChoices], stay: Mapping[str, Life], vtcm_bytes: int
-) -> list[int]:
-    """Return for each step the bytes that all steps behind it move if every tensor that may stay does."""
-    alone = (_cost_of(program, step, choices)(vtcm_bytes, [(name, 0) for name in stay]) for step in program.steps)
-    sums = accumulate((done[0][0] if done else 0 for done in reversed(list(alone))), initial=0)
-    return list(sums)[-2::-1]
 
 
 def candidates(

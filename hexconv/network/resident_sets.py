@@ -12,6 +12,7 @@ So no choice of tensors, of cuts and of plans costs less, as long as no place ha
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Generic, TypeVar
 
 from hexconv.network.compiled import Life
@@ -22,6 +23,8 @@ from hexconv.search.grid import Figures
 
 MOST_STATES = 2000
 """The most states of a step that are kept, those of the least cost."""
+FEW_STATES = 50
+"""As many find a way quickly; then no state is kept that can only lead to a way which costs more."""
 
 Names = frozenset[str]
 
@@ -102,24 +105,72 @@ def least_way(
         stay: the tensors that may stay, by name, at the numbers of steps from 0 on.
         vtcm_bytes: the VTCM of the whole program.
     """
-    known, at, is_exact = {run.first: run for run in runs}, 0, True
-    nothing = Names()
-    ways: Ways = {nothing: Way((0, 0.0), nothing)}
+    known = {run.first: run for run in runs}
+    later_bytes = least_later_bytes(program, known, stay, vtcm_bytes)
+
+    def way(most_states: int, below: Cost | None) -> tuple[Way[Names] | None, bool]:
+        nothing, at, is_exact = Names(), 0, True
+        ways: Ways = {nothing: Way((0, 0.0), nothing)}
+        while at < len(program.steps):
+            if run := known.get(at):
+                found, at = _past_chain(program, run, ways, stay, vtcm_bytes), run.last + 1
+            else:
+                found, at = _past_operator(program, at, ways, stay, vtcm_bytes), at + 1
+            ways = _promising(found, later_bytes[at], below)
+            kept = _cheapest(ways, most_states)
+            is_exact, ways = is_exact and len(kept) == len(ways), kept
+        return ways.get(nothing), is_exact
+
+    known_way, _ = way(FEW_STATES, None)
+    return way(MOST_STATES, known_way.cost if known_way else None)
+
+
+def least_later_bytes(
+    program: Program, runs: Mapping[int, Run], stay: Mapping[str, Life], vtcm_bytes: int
+) -> list[int]:
+    """Return for each number of steps the bytes that all steps behind these move if every tensor that may stay does.
+
+    Args:
+        program: the steps.
+        runs: the chains, by the number of their first step.
+        stay: the tensors that may stay.
+        vtcm_bytes: the VTCM of the whole program.
+    """
+    alone, at = [0] * len(program.steps), 0
     while at < len(program.steps):
-        run = known.get(at)
-        if run is None:
-            ways = _past_operator(program, at, ways, stay, vtcm_bytes)
+        if run := runs.get(at):
+            alone[at] = _least_bytes(program, run, stay, vtcm_bytes)
+            at = run.last + 1
         else:
-            ways = _past_chain(program, run, ways, stay, vtcm_bytes)
-        kept = _cheapest(ways)
-        is_exact, ways, at = is_exact and len(kept) == len(ways), kept, run.last + 1 if run else at + 1
-    return ways.get(nothing), is_exact
+            ends = bytes_by_tensor(program.steps[at])
+            alone[at] = sum(program.moved_bytes(program.steps[at])) - sum(ends[each] for each in ends if each in stay)
+            at += 1
+    return list(accumulate(reversed(alone), initial=0))[::-1]
 
 
-def _cheapest(ways: Ways) -> Ways:
-    if len(ways) <= MOST_STATES:
+def _least_bytes(program: Program, run: Run, stay: Mapping[str, Life], vtcm_bytes: int) -> int:
+    """Return what a chain moves at least, by the best of its cuts; nothing where no plan fits."""
+    least = {0: 0}
+    reads = program.steps[run.first].sources[0].buffer in stay
+    writes = program.steps[run.last].result.buffer in stay
+    for start, end in sorted(run.pieces):
+        flags = (reads if start == 0 else True, writes if end == run.count else True)
+        if start in least and (done := run.pieces[start, end].best(vtcm_bytes, flags)):
+            least[end] = min(least.get(end, done[0][0] + least[start]), done[0][0] + least[start])
+    return least.get(run.count, 0)
+
+
+def _promising(ways: Ways, later_bytes: int, below: Cost | None) -> Ways:
+    """Return the ways that may still cost no more than a known one."""
+    if below is None:
         return ways
-    return {kept: ways[kept] for kept in sorted(ways, key=lambda kept: (ways[kept].cost, sorted(kept)))[:MOST_STATES]}
+    return {kept: way for kept, way in ways.items() if (way.cost[0] + later_bytes, way.cost[1]) <= below}
+
+
+def _cheapest(ways: Ways, most: int) -> Ways:
+    if len(ways) <= most:
+        return ways
+    return {kept: ways[kept] for kept in sorted(ways, key=lambda kept: (ways[kept].cost, sorted(kept)))[:most]}
 
 
 def _past_operator(program: Program, at: int, ways: Ways, stay: Mapping[str, Life], vtcm_bytes: int) -> Ways:
