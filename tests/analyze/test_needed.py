@@ -44,7 +44,7 @@ def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
             rows, columns = (y >= 0) & (y < height), (x >= 0) & (x < width)
             inside = rows[row] & columns[column]
             reached[image[inside], y[row[inside]], x[column[inside]], group[inside]] = True
-            taps[..., tap[0], tap[1]] = read[:, rows][:, :, columns].any(axis=(0, 1, 2))[:, None]
+            taps[..., tap[0], tap[1]] = np.asarray(read[:, rows][:, :, columns].any(axis=(0, 1, 2))).reshape(-1, 1)
         if not conv.pool:
             elements[f"filter{number}"] = int(taps.sum())
     return {**elements, "input": int(masks[0].sum())}, macs
