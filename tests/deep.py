@@ -1,6 +1,6 @@
 """What `make test` leaves to `make test-deep`: long runs, and more shapes of what a test runs on some.
 
-`make test` takes six minutes on two slow cores; CI runs both.
+CI runs `make test` alone. The deep tests are for whoever touches what they are about, and run whole before a release.
 """
 
 from collections.abc import Iterable
