@@ -40,7 +40,7 @@ def check(case: Case) -> None:
     assert all(moved[name] >= least for name, least in needed.traffic_bytes.items())
 
 
-@pytest.mark.parametrize("path", one_in(3, NAMED), ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", one_in(6, NAMED), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_closed_form_and_count_agree_on_every_named_case(path: Path) -> None:
     case = Case.load(path)
     assert kernel_of(case.chain, case.plan) == path.parent.name

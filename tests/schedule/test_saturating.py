@@ -62,7 +62,7 @@ def test_sums_beyond_int32_saturate_at_either_end(chain: Chain, kernel: str) -> 
     case = Case("ends", chain, Plan(kernel=kernel))  # pyright: ignore[reportArgumentType]
     assert kernel_of(chain, case.plan) == kernel
     module, largest, codes = lower_case(case).module, 0, set[int]()
-    runner: Runner = Simulator(slots=False) if kernel == "hvx" else Host()
+    runner: Runner = Simulator(slots=False) if kernel == "hvx" else Host(calls=1)
     for activation, weight in product((-(2**15), 2**15 - 1), (-128, 0, 127)):
         tensors = mostly(chain, activation, weight)
         arguments = packed_arguments(chain, tensors, case.settled)
