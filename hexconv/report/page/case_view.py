@@ -9,7 +9,7 @@ themselves are folded, so that what shows first is the order of things.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -87,18 +87,23 @@ CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Name.Decorator
 
 def listing_html(tir: str) -> Markup:
     """Return the module of a `.tir` file as foldable, coloured HTML."""
-    return Markup("").join(_html(block) for block in module_of(tir))
+    return _html(module_of(tir))
 
 
-def _html(block: Block) -> Markup:
-    """Return the HTML of one block; a block with a body folds."""
-    line = Markup("<code>{}</code>").format(_coloured(block.text))
-    if not block.folds:
-        return Markup("<div>{}</div>").format(line)
+def _html(blocks: Sequence[Block]) -> Markup:
+    """Return the HTML of blocks beneath each other: one that has a body folds, lines between such stand together."""
+    runs = groupby(blocks, key=lambda block: block.folds)
+    return Markup("").join(Markup("").join(map(_folding, run)) if folds else _lines(run) for folds, run in runs)
+
+
+def _folding(block: Block) -> Markup:
     label = Markup("<b>{}</b>").format(block.comment[2:]) if block.comment else ""
-    inside = Markup("").join(_html(child) for child in block.body)
-    state = Markup(" open") if block.holds_parts else ""
-    return Markup("<details{}><summary>{}{}</summary>{}</details>").format(state, label, line, inside)
+    state, inside = Markup(" open") if block.holds_parts else "", _html(block.body)
+    return Markup("<details{}><summary>{}{}</summary>{}</details>").format(state, label, _lines([block]), inside)
+
+
+def _lines(blocks: Iterable[Block]) -> Markup:
+    return Markup("<code>{}</code>").format(Markup("\n").join(_coloured(block.text) for block in blocks))
 
 
 def _coloured(text: str) -> Markup:
@@ -108,7 +113,7 @@ def _coloured(text: str) -> Markup:
 
 
 def _marked(kind: str, text: str) -> Markup:
-    told = escape(text).replace("&#34;", '"')  # between tags, a quote is a quote
+    told = Markup(str(escape(text)).replace("&#34;", '"'))  # noqa: S704 (between tags, a quote is a quote)
     return Markup('<i class="{}">{}</i>').format(kind, told) if kind else told
 
 

@@ -5,7 +5,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,48 +12,17 @@ from markupsafe import Markup
 from hexconv.errors import visible
 from hexconv.report.costs import Row, measured_splits
 from hexconv.report.page.case_view import HEADINGS, CaseView, Measured, case_view
+from hexconv.report.page.inline_svg import inline_svg
 from hexconv.report.page.limit import reached
 from hexconv.report.page.network_view import NetworkView
 from hexconv.report.page.worst_cases import Answer
 from hexconv.report.plots import Plot, packets_plot
-from hexconv.report.plots.plot import FONT, dark_rules
+from hexconv.report.plots.plot import dark_rules
 from hexconv.report.plots.slot_plots import OWN
 from hexconv.report.tables import Rate
 from hexconv.run.profile import Profile
 from hexconv.spec import Case
 from hexconv.working import tell
-
-SVG = "http://www.w3.org/2000/svg"
-ElementTree.register_namespace("", SVG)
-DROPPED = ("role", "class", "id", "aria-")
-PLAIN = {"opacity": "1", "pointer-events": "none", "stroke-width": "1", "font-weight": "normal", "font-family": FONT}
-"""Attributes that say what holds without them: the style sheet has the font, and a picture takes no clicks."""
-GEOMETRY = {"d", "transform", "x", "x1", "x2", "y", "y1", "y2", "width", "height"}
-"""Attributes whose numbers are rounded to a hundredth of a pixel."""
-
-
-def inline_svg(drawing: str, words: str, css_class: str) -> Markup:
-    """Inline a drawing with words that describe it; labels of its parts and its background are left out.
-
-    Its colours stay: the page's style sheet gives each of them a dark twin. Everything is parsed and written again, so
-    that no text of it can be markup.
-    """
-    root = ElementTree.fromstring(drawing)
-    sheet = next((child for child in root if child.tag == f"{{{SVG}}}rect"), None)
-    if sheet is not None:
-        root.remove(sheet)
-    for parent in list(root.iter()):
-        for child in [child for child in parent if child.get("display") == "none"]:
-            parent.remove(child)
-    for element in root.iter():
-        for name, value in list(element.attrib.items()):
-            if name.startswith(DROPPED) or PLAIN.get(name) == value:
-                del element.attrib[name]
-        for name in GEOMETRY & element.attrib.keys():
-            element.attrib[name] = re.sub(r"(\.\d\d)\d+", r"\1", element.attrib[name])
-    root.attrib |= {"class": css_class, "role": "img", "aria-label": words}
-    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704 (a tree escapes all of its text)
-
 
 LONGEST_ANCHOR = 100
 MOST_NAMED = 3

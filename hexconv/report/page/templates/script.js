@@ -1,7 +1,8 @@
 "use strict";
 // Folding of many blocks at a time, sorting of tables, stripes that move, and addresses that keep what is open and how
 // a table is sorted: #case-NAME, #all-cases;sort=3,descending. What is too wide for the screen says that it scrolls, and
-// fades where it goes on. The page is whole without it.
+// fades where it goes on. The page is whole without it: where scripts run, what a folded case holds is the text of a
+// noscript element, and becomes elements when the case is opened. Of a network that is nearly all of the page.
 const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const size = (text) => {
   const found = /(\d[\d,]*\.?\d*)\s*(KiB|MiB|GiB)?/.exec(text);
@@ -20,9 +21,6 @@ const sort = (heading, order) => {
   heading.ariaSort = order;
   body.append(...rows.sort((one, other) => sign * compare(one, other)));
 };
-// On a phone a long table stands between a drawing and the next one.
-for (const table of document.querySelectorAll("details.numbers[open]")) if (innerWidth < 600) table.open = false;
-
 for (const heading of document.querySelectorAll("[data-sorts] thead th")) {
   const button = document.createElement("button");
   button.type = "button";
@@ -42,9 +40,8 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   for (const block of beneath(button)) block.open = button.dataset.fold === "open";
 });
-for (const button of document.querySelectorAll("button[data-fold]")) button.hidden = false;
 
-for (const figure of document.querySelectorAll(".moving")) {
+const move = (figure) => {
   const steps = JSON.parse(figure.dataset.steps), told = JSON.parse(figure.dataset.told);
   const slider = figure.querySelector("input"), output = figure.querySelector("output");
   const play = figure.querySelector("[data-play]");
@@ -80,7 +77,7 @@ for (const figure of document.querySelectorAll(".moving")) {
   });
   figure.querySelector(".moves").hidden = false;
   show();
-}
+};
 
 // "left right": the sides at which something is hidden; no attribute where all of it shows.
 const tell = (region) => {
@@ -90,16 +87,40 @@ const tell = (region) => {
   else delete region.dataset.scrolls;
 };
 const watch = new ResizeObserver((entries) => entries.forEach(({ target }) => tell(target.closest(".scroll"))));
-// The first sizes come from the observer too, of what is laid out alone: to ask for them here would lay out all that is
-// folded.
-for (const region of document.querySelectorAll(".scroll")) {
-  region.addEventListener("scroll", () => tell(region), { passive: true });
-  watch.observe(region);
-  for (const inside of region.children) watch.observe(inside);
-}
+
+const enliven = (part) => {
+  // On a phone a long table stands between a drawing and the next one.
+  for (const table of part.querySelectorAll("details.numbers[open]")) if (innerWidth < 600) table.open = false;
+  for (const button of part.querySelectorAll("button[data-fold]")) button.hidden = false;
+  part.querySelectorAll(".moving").forEach(move);
+  // The first sizes come from the observer too, of what is laid out alone: to ask for them here would lay out all that
+  // is folded.
+  for (const region of part.querySelectorAll(".scroll")) {
+    region.addEventListener("scroll", () => tell(region), { passive: true });
+    watch.observe(region);
+    for (const inside of region.children) watch.observe(inside);
+  }
+};
+enliven(document);
+
+const make = (block) => {
+  const unmade = block.querySelector(":scope > noscript");
+  if (!unmade) return;
+  unmade.outerHTML = unmade.textContent;
+  enliven(block);
+};
+const cases = document.querySelectorAll(".case");
+document.addEventListener("toggle", ({ target }) => target.open && make(target), true);
+// What the browser finds in a page are its elements.
+document.addEventListener("keydown", ({ key, ctrlKey, metaKey }) => {
+  if (key === "F3" || ((ctrlKey || metaKey) && key.toLowerCase() === "f")) cases.forEach(make);
+});
 
 const reveal = () => {
   const [place, ...states] = decodeURIComponent(location.hash.slice(1)).split(";");
+  if (!place) return;
+  const holds = ({ lastElementChild }) => lastElementChild.textContent.includes(` id="${place}"`);
+  if (!document.getElementById(place)) [...cases].filter(holds).forEach(make);
   const target = document.getElementById(place);
   if (!target) return;
   for (let block = target; block; block = block.parentElement) if (block.tagName === "DETAILS") block.open = true;
@@ -110,9 +131,12 @@ const reveal = () => {
   }
   target.scrollIntoView();
 };
-for (const summary of document.querySelectorAll(".case > summary")) {
-  const name = summary.querySelector("h3").id;
-  summary.addEventListener("click", () => keep(summary.parentElement.open ? "cases" : name));
+for (const block of cases) {
+  const summary = block.querySelector("summary"), name = summary.querySelector("h3").id;
+  summary.addEventListener("click", () => {
+    make(block);
+    keep(block.open ? "cases" : name);
+  });
 }
 addEventListener("hashchange", reveal);
 reveal();
