@@ -117,18 +117,11 @@ def _build_cases(paths: Sequence[Path], given_files: Sources, asked: ModelOption
 
 def _taken(built: Built | BuiltNetwork) -> str:
     """Return the functions of a library, and the memory that it takes."""
+    from hexconv.report.words import in_bytes
+
     sizes = {"weights": built.weights_bytes, "VTCM": built.vtcm_bytes, "scratch": built.scratch_bytes}
-    taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
+    taken = ", ".join(f"{name} {in_bytes(size)}" for name, size in sizes.items())
     return f"{built.name}_init, {built.name}_run; {taken}"
-
-
-def size_text(size_bytes: int) -> str:
-    """Return a size in bytes or KiB, for people.
-
-    >>> size_text(300), size_text(2048)
-    ('300 B', '2.0 KiB')
-    """
-    return f"{size_bytes / 1024:.1f} KiB" if size_bytes >= 1024 else f"{size_bytes} B"
 
 
 def _check_cases(asked: ModelOptions) -> None:
@@ -183,14 +176,17 @@ def _build_model(model: Path, given: Sources, asked: ModelOptions, folder: Path,
 def _lines(built: BuiltNetwork) -> Iterator[str]:
     """Yield the lines that say what a built network takes."""
     from hexconv.network.texts import other_kinds
-    from hexconv.report.words import counted
+    from hexconv.report.words import counted, in_bytes
 
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     for kind in other_kinds(built):
         yield f"to be written in network_others.c: {kind.function} ({len(kind.numbers)})"
     yield f"network.c: {_taken(built)}"
-    yield f"{counted(len(built.chains), 'call')} of chains; {len(between)} of operators, which move {size_text(moved)}"
-    arena = f"tensors between them take {size_text(built.arena_bytes)}"
-    yield f"{arena}; the fullest step needs {size_text(built.least_arena_bytes)}"
-    yield f"code of chains and weights: {size_text(built.library_bytes)}"
+    yield f"a call runs {counted(len(built.chains), 'compiled chain')} and {counted(len(between), 'other operator')}"
+    if between:
+        yield f"these operators read and write {in_bytes(moved)}"
+    least = built.least_arena_bytes
+    bound = "the least possible" if built.arena_bytes == least else f"at least {in_bytes(least)} are needed"
+    yield f"tensors between steps: {in_bytes(built.arena_bytes)} of the scratch, {bound}"
+    yield f"code of the chains and all weights: {in_bytes(built.library_bytes)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +99,7 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
         0 if every row holds, or says why there is nothing to check; 1 if something is wrong with a row.
     """
     from hexconv.cli.answers import print_json
+    from hexconv.report.words import counted
     from hexconv.sweep.grid_file import Grid
     from hexconv.sweep.survey import GOOD, survey
 
@@ -107,11 +108,20 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
     if json:
         print_json({"file": str(out), "rows": len(rows), "statuses": statuses})
     else:
-        print(
-            f"{out}: {len(rows)} row{'s' * (len(rows) != 1)}: "
-            + ", ".join(f"{count} {status}" for status, count in statuses.items())
-        )
+        print(f"{out}: {counted(len(rows), 'row')}: {_told(statuses)}")
     return 1 if any(status not in GOOD for status in statuses) else 0
+
+
+def _told(statuses: Mapping[str, int]) -> str:
+    """Say how many rows have each status, as a count of them reads.
+
+    >>> _told({"holds": 4}), _told({"holds": 2, "differs": 1, "out_of_memory": 3})
+    ('all hold', '2 hold, 1 differs, 3 out_of_memory')
+    """
+    verbs = {"holds": "hold", "differs": "differ"}
+    if set(statuses) == {"holds"} and statuses["holds"] > 1:
+        return "all hold"
+    return ", ".join(f"{each} {verbs.get(status, status) if each > 1 else status}" for status, each in statuses.items())
 
 
 class _Rate(ProgressColumn):
@@ -133,13 +143,14 @@ def _with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Ite
         there: the rows of earlier runs.
         total: how many rows the whole sweep has.
     """
+    from hexconv.report.words import counted
     from hexconv.sweep.survey import GOOD
 
     columns = (BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn(), TextColumn("{task.description}"))
     count, done = sum(row["status"] not in GOOD for row in there), len(there)
 
     def failures() -> str:
-        return f"{count} failure{'s' * (count != 1)}"
+        return counted(count, "failure")
 
     with bar(*columns, is_kept=True) as progress, log(lambda: f"{counts_said('sweeping', done, total)}, {failures()}"):
         task = progress.add_task(failures(), total=total, completed=done)
@@ -164,6 +175,7 @@ def sweep_random(count: int, seed: int, workers: int, json: bool, kernel: Kernel
     """
     with starting():
         from hexconv.cli.answers import print_json
+        from hexconv.report.words import counted
         from hexconv.sweep.judging import Sweep, judge_all
         from hexconv.sweep.random_case import random_case
 
@@ -174,7 +186,8 @@ def sweep_random(count: int, seed: int, workers: int, json: bool, kernel: Kernel
     if json:
         print_json(result)
     else:
-        print(f"{result.checked} checked, {result.disagree} disagree")
+        wrong = f"{result.disagree} disagree{'s' * (result.disagree == 1)}" if result.disagree else "none disagrees"
+        print(f"{counted(result.checked, 'case')} checked, {wrong}")
     return 1 if result.disagree else 0
 
 

@@ -12,7 +12,6 @@ from hexconv.cli.options import stated_shapes
 from hexconv.errors import InputError, ToolMissing
 from hexconv.lower.hexagon_target import isas
 from hexconv.network import Wanted
-from hexconv.run.simulator.needs import QEMU
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.spec import Target
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Engine, Kernel, Objective, Project
@@ -53,7 +52,7 @@ class Code:
             return cls(target, asked or DEFAULT_ISA, missing=str(missing))
         if isa in (asked, DEFAULT_ISA):
             return cls(target, isa)
-        note = f"code for {isa}, the newest that {QEMU} {qemu.version} runs here; --isa {DEFAULT_ISA} for a device"
+        note = f"compiled for {isa}, which QEMU {qemu.version} can check here; for a device add --isa {DEFAULT_ISA}"
         return cls(target, isa, note)
 
     def line(self, folder: Path) -> str:

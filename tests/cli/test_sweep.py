@@ -39,7 +39,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_disagreement_is_printed_as_a_case_file_and_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["sweep", "--random", "3", "--seed", "5", "--workers", "3"]) == 1
     printed = capsys.readouterr().out
-    assert printed.splitlines()[-1] == "2 checked, 1 disagree"
+    assert printed.splitlines()[-1] == "2 cases checked, 1 disagrees"
     assert "# random-5-1: two sizes" in printed
     assert "# random-5-2: too large" in printed
     assert Case.parse(printed[: printed.index("# refused")], "random-5-1") == random_case(5, 1)
