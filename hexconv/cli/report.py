@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hexconv.search import PlannedNetwork
     from hexconv.spec import Case
 
-Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
+Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=(), show_default=False)]
 PAGE = Path("reports/index.html")
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 

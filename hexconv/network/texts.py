@@ -405,7 +405,7 @@ def _facts(built: BuiltNetwork, program: Program) -> Iterator[Code]:
         f"{calls} of chains, and {len(between)} of operators, which read and write {moved} bytes.",
         f"{len(turned)} of these change a layout (models have NCHW, chains of float32 write {BLOCKS}): "
         f"{turned_bytes} bytes.",
-        f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",
+        f"Tensors between steps take {built.arena_bytes} bytes, {built.least_arena_bytes} of them at a time.",
     ]
     if names := {each.tensor for each in built.residents}:
         kept = sum(step.result.bytes for step in program.steps if step.result.buffer in names)

@@ -125,7 +125,7 @@ def call_lines(cost: CallCost) -> Iterator[str]:
     )
     threads = counted(cost.threads, "thread")
     yield f"critical path on {threads}: about {cost.critical_packets} packets; VTCM {cost.vtcm_bytes} bytes"
-    yield f"tensors between steps take {cost.arena_bytes} bytes; the fullest step needs {cost.least_arena_bytes}"
+    yield f"tensors between steps take {cost.arena_bytes} bytes, {cost.least_arena_bytes} of them at a time"
     if cost.residents:
         yield f"{counted(len(cost.residents), 'more tensor')} {'stays' if len(cost.residents) == 1 else 'stay'} in VTCM"
     if cost.left:
