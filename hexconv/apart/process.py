@@ -185,7 +185,7 @@ class _Process:
         """Return an idle process that was started for this job, in surroundings that are still the same, if any is."""
         while _resting.get(surroundings := _surroundings(job)):
             process = _resting[surroundings].pop()
-            if process.popen.poll() is None:
+            if process.popen.poll() is None and Path(process.folder).exists():
                 return process
             process.end()
         return None

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from hexconv.cli.app import exit_code, standard_streams
 from hexconv.model.manifest import ChainEntry, Manifest, NotTaken
-from hexconv.report.page.inline_svg import SVG
 from hexconv.report.plots import Plot
+from hexconv.report.plots.plot import SVG
 
 HOSTILE = "\x1b[2J\x1b]8;;http://x\x07\u202egnp.\r\x85<script>alert(1)</script>[red]"
 CASE = """

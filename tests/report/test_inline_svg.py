@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hexconv.report.page.case_view import Measured, case_view
-from hexconv.report.page.inline_svg import inline_svg
-from hexconv.report.plots.plot import FONT, INK, TEXT_PIXELS
+from hexconv.report.plots.plot import FONT, INK, TEXT_PIXELS, inline_svg
 from hexconv.spec import Case
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"

@@ -1,5 +1,6 @@
 """A case that takes its process down, hangs or raises is a disagreement, and no other case notices."""
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from hexconv.apart.process import TRIES
 from hexconv.errors import RunFailed, ToolMissing
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from hexconv.sweep.judging import Sweep, Verdict, case_file, judge_all
+from hexconv.written import temporary_folder
 from tests.sweep.faults import FAULTS
 
 CHAIN = Chain(input=(1, 1, 1, 1), conv=(Conv2d(out_channels=1),))
@@ -84,6 +86,8 @@ def test_an_idle_process_does_the_same_job_for_a_later_executor(monkeypatch: pyt
     assert third not in (first, second)
     monkeypatch.undo()
     assert process_of("fifth") == second
+    shutil.rmtree(temporary_folder())
+    assert process_of("sixth") not in (first, second, third)
 
 
 def test_a_process_that_an_executor_leaves_in_the_middle_of_a_job_is_ended() -> None:

@@ -12,12 +12,11 @@ from markupsafe import Markup
 from hexconv.errors import visible
 from hexconv.report.costs import Row, measured_splits
 from hexconv.report.page.case_view import HEADINGS, CaseView, Measured, case_view
-from hexconv.report.page.inline_svg import inline_svg
 from hexconv.report.page.limit import reached
 from hexconv.report.page.network_view import NetworkView
 from hexconv.report.page.worst_cases import Answer
 from hexconv.report.plots import Plot, packets_plot
-from hexconv.report.plots.plot import dark_rules
+from hexconv.report.plots.plot import dark_rules, inline_svg
 from hexconv.report.plots.slot_plots import OWN
 from hexconv.report.tables import Rate
 from hexconv.run.profile import Profile
