@@ -148,6 +148,7 @@ def test_an_axis_that_is_logarithmic_says_so_and_others_begin_at_zero() -> None:
         chart = plot.chart.to_dict()
         assert len(set(_log_axes(chart))) == logarithmic
         assert plot.svg().count(", logarithmic</text>") == logarithmic
+        assert not re.search(r">\d[\d.]*e[+-]?\d+<", plot.svg())
         assert not re.search(r"'domain': \[(?!0[,\]])", str(chart)) or logarithmic
 
 
@@ -368,10 +369,8 @@ def test_figures_of_a_run_are_what_run_and_cache_print(tmp_path: Path, capsys: p
     shares = {what: int(part) for part, what in re.findall(r"(\d+)% (?:of the issue slots )?([a-z ]+)", facts["Limit"])}
     multiplied = {"multiply what the result needs": needed, "wasted multiplies": cache["macs"] - needed}
     known = {what: macs / MULTIPLIED / slots for what, macs in multiplied.items()} | {"are stalls": run["stall_share"]}
-    for what, part in known.items():
-        assert (
-            abs(shares.get(what, 0) / 100 - part) <= (0.005 if what in shares else 0.05) + abs(marked - slots) / slots
-        )
+    for what, part in known.items():  # rounded, and a mark may stand where a stall was
+        assert abs(shares.get(what, 0) / 100 - part) <= (0.01 if what in shares else 0.05) + abs(marked - slots) / slots
     assert "multiply what the result needs" in shares
     assert sum(shares.values()) <= 101
 

@@ -23,7 +23,7 @@ from hexconv.report.plots.plot import (
     themed,
 )
 from hexconv.report.tables import LIMIT, Rate
-from hexconv.report.words import in_bytes, share, unit_for
+from hexconv.report.words import counted, in_bytes, share, unit_for
 from hexconv.run.profile import Profile, Span, Transfer
 from hexconv.tir.parts import Does, Part
 
@@ -288,7 +288,7 @@ def packets_plot(rates: Sequence[Rate]) -> Plot | None:
     ordered = sorted(rates, key=lambda rate: (-rate.macs_per_packet, rate.case, rate.tool))
     best = next((rate for rate in ordered if rate.tool == OWN), ordered[0])
     words = (
-        f"Needed MACs per packet of {len(ordered)} runs on the simulator; two vrmpy in every packet would be {LIMIT}. "
+        f"Needed MACs per packet of {counted(len(ordered), 'run')} on the simulator; two vrmpy each would be {LIMIT}. "
         f"{best.case} comes closest with {best.macs_per_packet:.4g}, {share(best.macs_per_packet, LIMIT)} of that."
     )
     numbers = Numbers(
@@ -324,7 +324,7 @@ def _packets_chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
     base = alt.Chart(data(rows)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     )
-    ticks = alt.Axis(tickCount=5, format="~g", grid=False)
+    ticks = alt.Axis(values=[LIMIT * quarter // 4 for quarter in range(5)], format="d", grid=False)
     x = alt.X("rate:Q", scale=scale, title="needed MACs per packet", axis=ticks)
     lines = base.mark_rule(color=PEER).encode(x=alt.X("low:Q", scale=scale), x2="rate:Q")
     dots = base.mark_circle(size=70, opacity=1).encode(x=x, color=alt.Color("colour:N", scale=None))
