@@ -126,13 +126,13 @@ class Apart:
     def release(self) -> None:
         """Leave an idle process to the next `Apart` of this job, as a fresh one takes seconds; end one that is busy."""
         if not self._busy.acquire(blocking=False):
-            return self.close()
+            self.close()
+            return
         self._closed = True
         process, self._process = self._process, None
         self._busy.release()
         if process:
             process.rest()
-        return None
 
     def _attempt(self, task: Task) -> Ending:
         if self._process is None or self._process.jobs >= JOBS_PER_PROCESS:
