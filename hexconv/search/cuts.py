@@ -320,14 +320,15 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
     """Find the best cut of a chain, and say why it cuts there."""
     asked, summed = Pieces(chain, question), Pieces(chain, _by_sum(chain, question))
     quick = quick_cuts(summed)
-    best = _quick_enough(quick, question) if question.slack else _least(summed)
-    best = asked.cut() if best and len(best.pieces) == 1 else best
+    fused = asked.cut()
+    best = _quick_enough(quick, fused, question) if question.slack else _least(summed)
+    best = fused if best and len(best.pieces) == 1 and not question.slack else best
     pairs = [(start, end) for end in range(1, asked.count + 1) for start in range(end)]
     found = [one for pair in pairs if (one := asked.promising(*pair))]
     alone = [(index, asked.found(index, index + 1)) for index in range(asked.count)]
     return Cuts(
         best=best,
-        fused=asked.cut(),
+        fused=fused,
         joints=tuple(_joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),
         margin=margin(asked, best) if best and question.objective == "traffic" else None,
@@ -352,12 +353,20 @@ def _least(pieces: Pieces) -> Cut | None:
     return best_ways(pieces.count, Cut(()), extended, cost).get(pieces.count)
 
 
-def _quick_enough(cuts: Sequence[Cut], question: Question) -> Cut | None:
-    """Return the cut that moves the fewest bytes, of those that are about as quick as the quickest."""
-    times = [value(cut, question.quickness, question) for cut in cuts]
-    most = min(times, default=0) * (1 + question.slack)
-    quick = [cut for cut, time in zip(cuts, times, strict=True) if time <= most]
-    return quick[-1] if quick else None
+def _quick_enough(cuts: Sequence[Cut], fused: Cut | None, question: Question) -> Cut | None:
+    """Return the cut that moves the fewest bytes, of those that are about as quick as the quickest.
+
+    A chain in one piece has the plan that it has alone, if this is as quick: that one is about as quick as the quickest
+    of one piece, which may be less quick than the quickest cut by as much again.
+    """
+    least = min((value(cut, question.quickness, question) for cut in cuts), default=0)
+
+    def is_quick(cut: Cut) -> bool:
+        return value(cut, question.quickness, question) <= least * (1 + question.slack)
+
+    quick = [cut for cut in cuts if is_quick(cut)]
+    best = quick[-1] if quick else None
+    return fused if best and fused and len(best.pieces) == 1 and is_quick(fused) else best
 
 
 MOST_WHOLE = 8

@@ -8,7 +8,8 @@ the words that go with it.
 
 Of all heights with the same number of stripes the least is taken: its caches are the smallest, and stripes that are
 recomputed share the fewest rows. Of two and three stripes some higher ones are taken, too: nothing is computed beside
-the copies before the first stripe and behind the last one, which are short where the last stripe is.
+the copies before the first stripe and behind the last one, which are short where the last stripe is. Where there are
+few rows, a row is a large part of them, and all heights are taken.
 `reports.plans` holds the answers against a search of all heights.
 
 Of all widths with the same number of strips the least is taken: its strips share the fewest columns, or make the fewest
@@ -222,13 +223,21 @@ HIGHER = {2: 4, 3: 3}
 or block. More stripes have a short last one anyway."""
 
 
+FEW = 16
+"""So many rows or blocks are searched in stripes of all heights."""
+
+
 @lru_cache(REMEMBERED)
 def searched_heights(size: int) -> tuple[int, ...]:
     """Return, for each number of stripes of so many rows or blocks, the least height that gives it; and higher ones.
 
     >>> searched_heights(28)
     (1, 2, 3, 4, 5, 6, 7, 10, 12, 13, 14, 18, 23, 27, 28)
+    >>> searched_heights(7)
+    (1, 2, 3, 4, 5, 6, 7)
     """
+    if size <= FEW:
+        return tuple(range(1, size + 1))
     least = {-(-size // stripes) for stripes in range(1, size + 1)}
     ends = ((-(-size // stripes), -(-size // (stripes - 1)) - 1, count) for stripes, count in HIGHER.items())
     higher = {round(height) for end in ends if end[0] <= end[1] for height in np.linspace(*end)}
