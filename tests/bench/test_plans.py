@@ -1,8 +1,10 @@
 """The table of brute force: answers are about as good as those of a search of all heights, strips and words."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from reports.plans import CHAINS, LAYOUTS, LIMITS, SCALED, WORSE, brute_force
 from tests.draws import LOWERED
 
 SPEEDS = (2, 8, 32)
+ROOT = Path(__file__).parents[2]
 
 
 def worse(chain: Chain, speed: float, vtcm_bytes: int) -> float:
@@ -60,3 +63,13 @@ def test_a_chain_in_one_piece_is_as_quick_as_the_quickest_cut(name: str, speed: 
     cuts = best_cuts(replace(CHAINS[name], output_layout=PIXELS), question)
     assert cuts.best
     assert cuts.best.time_packets(speed) <= (1 + SLACK) * min(cut.time_packets(speed) for cut in cuts.quick)
+
+
+def test_no_answer_of_the_committed_table_is_worse_and_none_is_missing() -> None:
+    table = pd.read_csv(ROOT / "reports" / "plans.csv")
+    assert {*zip(table["chain"], table["output"], strict=True)} == {(name, to) for name in CHAINS for to in LAYOUTS}
+    assert table["worst"].max() <= WORSE
+    assert not table["unanswered"].any()
+    assert (table["outside"] == table["without_plan"]).all()
+    answers = (table["limits"] - table["without_plan"]).sum()
+    assert f"none of {answers:,} has 1 % more bytes or time" in (ROOT / "hexconv/docs/how-to/plan.md").read_text()
