@@ -12,8 +12,9 @@ The whole tool in six steps; `hexconv/docs/reference/api.md` has them with shape
 A name is imported when it is first used: shapes and closed forms need no TVM, and don't wait for it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hexconv.homes import deferred
 
 if TYPE_CHECKING:
     from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, shared_allocations, vtcm_fit
@@ -73,12 +74,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, out of the room that has it."""
-    home = next((home for home, names in _HOMES.items() if name in names), None)
-    if home is None:
-        raise AttributeError(f"module 'hexconv' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+__getattr__ = deferred(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from hexconv.report.check_tables import COLUMNS as CACHE_COLUMNS
 from hexconv.report.check_tables import RUN_COLUMNS as RUN_COLUMNS
 from hexconv.report.described import attributes, markdown
-from hexconv.report.rows import keys_page
+from hexconv.report.json_keys import keys_page
 from hexconv.spec import Plan
 from hexconv.sweep.grid_file import COLUMN_OF
 from hexconv.sweep.survey import COLUMNS

@@ -26,7 +26,6 @@ from hexconv.analyze import needed_macs
 from hexconv.analyze.usage import work_usage
 from hexconv.errors import RunFailed
 from hexconv.lower import lower_case
-from hexconv.lower.vtcm import capacity_of
 from hexconv.model import import_model
 from hexconv.network import BuiltNetwork, Wanted
 from hexconv.network.built_network import tensors_of, write_compiled
@@ -41,6 +40,7 @@ from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Array
 from hexconv.spec import Plan, Target, choose_kernels
+from hexconv.spec.capacities import capacity_of
 from hexconv.verify import Asked, Comparison, NetworkVerdict, verify_network
 from hexconv.verify.network import compiled_as_far
 from hexconv.verify.verdict import Answer, together

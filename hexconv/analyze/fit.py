@@ -14,8 +14,8 @@ from hexconv.analyze.block_grid import crosses_lines
 from hexconv.analyze.caches import PredictedAllocation
 from hexconv.analyze.planned import Planned
 from hexconv.kernel.engine import LINE_BYTES, vtcm_taken
-from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Case, Chain, Plan, tensor_extents
+from hexconv.spec.capacities import CAPACITIES_BYTES, capacity_of, granules_bytes
 from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts
 from hexconv.spec.strips import why_no_strips
 
@@ -178,7 +178,7 @@ def _more_vtcm(plan: Plan, demand: int) -> Iterator[Lever]:
     if plan.vtcm_bytes is not None:
         yield from [Lever({"vtcm_bytes": demand}, demand, demand)] if demand <= MOST_VTCM_BYTES else []
         return
-    larger = [(size, arch) for arch, size in capacities_bytes().items() if size >= demand]
+    larger = [(size, arch) for arch, size in CAPACITIES_BYTES.items() if size >= demand]
     for size, arch in sorted(larger, key=lambda entry: entry[0])[:1]:
         yield Lever({"arch": arch}, demand, size)
 

@@ -7,6 +7,7 @@ several caches that share an allocation may have a figure; all are compared with
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.caches import PredictedAllocation, PredictedCache
@@ -14,11 +15,13 @@ from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.errors import InputError
 from hexconv.kernel.engine import EnginePackets
-from hexconv.lower import Allocation, Cache, Lowered
-from hexconv.lower.counting import Counts
-from hexconv.lower.vtcm import SCOPE
 from hexconv.spec import Case, KernelChoice
 from hexconv.spec.vectors import vectors_bytes
+
+if TYPE_CHECKING:
+    from hexconv.lower import Allocation, Cache, Lowered
+    from hexconv.lower.counting import Counts
+from hexconv.spec.capacities import SCOPE
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Usage:
         return f"{words}, and {'' if self.documented_agrees else 'NOT '}as documented"
 
 
-def cache_usage(case: Case, lowered: Lowered) -> Usage:
+def cache_usage(case: Case, lowered: "Lowered") -> Usage:
     """Compare the closed form of a case with what TVM allocated for it, and with what the case documents.
 
     Raises:
@@ -130,20 +133,20 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
     )
 
 
-def _cache(cache: Cache, predicted: PredictedCache | None) -> CacheUsage:
+def _cache(cache: "Cache", predicted: PredictedCache | None) -> CacheUsage:
     """One cache, as TVM allocated it and as predicted."""
     role, elements = (predicted.role, predicted.elements) if predicted else ("", 0)
     return CacheUsage(cache.name, role, cache.scope, cache.dtype, cache.shape, cache.elements, cache.bytes, elements)
 
 
-def _documented(case: Case, memory: Allocation) -> int | None:
+def _documented(case: Case, memory: "Allocation") -> int | None:
     """The elements that the case states for an allocation: a wrong figure before a right one."""
     figures = [elements for name, elements in case.documented if name in memory.holds]
     return next((elements for elements in figures if elements != memory.elements), figures[0] if figures else None)
 
 
 def _allocation(
-    memory: Allocation, shared: dict[tuple[str, ...], PredictedAllocation], documented: int | None
+    memory: "Allocation", shared: dict[tuple[str, ...], PredictedAllocation], documented: int | None
 ) -> AllocationUsage:
     """One allocation, as TVM made it, as predicted, and as documented."""
     mine = shared.get(memory.holds)
@@ -151,13 +154,13 @@ def _allocation(
     return AllocationUsage(*known, mine.elements if mine else 0, documented)
 
 
-def _same_caches(caches: Sequence[Cache], predicted: dict[str, PredictedCache]) -> bool:
+def _same_caches(caches: "Sequence[Cache]", predicted: dict[str, PredictedCache]) -> bool:
     """Whether the name, shape and dtype of every cache are as predicted."""
     tvm = {(cache.name, cache.shape, cache.dtype) for cache in caches}
     return tvm == {(cache.name, cache.shape, cache.dtype) for cache in predicted.values()}
 
 
-def _same_memory(memories: Sequence[Allocation], shared: dict[tuple[str, ...], PredictedAllocation]) -> bool:
+def _same_memory(memories: "Sequence[Allocation]", shared: dict[tuple[str, ...], PredictedAllocation]) -> bool:
     """Whether every allocation holds the caches, has the bytes, and lies where it is predicted to: in VTCM or not."""
     tvm = {memory.holds: (memory.bytes, memory.scope == SCOPE) for memory in memories}
     return tvm == {holds: (memory.bytes, memory.is_in_vtcm) for holds, memory in shared.items()}
@@ -232,7 +235,7 @@ class WorkUsage:
         return not any(miscounts(self))
 
 
-def work_usage(case: Case, counts: Counts) -> WorkUsage:
+def work_usage(case: Case, counts: "Counts") -> WorkUsage:
     """Compare the closed form of a case with what was counted in its lowered module."""
     planned, needed = Planned.of(case), needed_work(case.chain)
     in_flight = copies_in_flight(planned)

@@ -29,15 +29,16 @@ from hexconv.kernel.engine import LINE_BYTES, clear_of_lines, placed_clear_of_li
 from hexconv.kernel.engine_words import LEAVES
 from hexconv.layout import Layout, packed
 from hexconv.lower import lower_case
-from hexconv.lower.c_functions import ALIGNMENT_BYTES, MOST_CHAINS, Callable, callable_module, compiled
+from hexconv.lower.c_functions import MOST_CHAINS, Callable, callable_module, compiled
 from hexconv.lower.host_code import host_target
-from hexconv.lower.vtcm import granules_bytes
 from hexconv.run.check import tolerance_of
 from hexconv.run.simulator.made_files import cached, content_key, provenance
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
 from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
 from hexconv.spec import Case, Target
+from hexconv.spec.capacities import granules_bytes
 from hexconv.spec.kernel_choice import kernel_words
+from hexconv.spec.places import ALIGNMENT_BYTES
 from hexconv.whitelist import Code
 from hexconv.written import scratch
 

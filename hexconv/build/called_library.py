@@ -21,11 +21,11 @@ import numpy as np
 from hexconv.build.built_chain import Argument, Built
 from hexconv.errors import InputError, RunFailed
 from hexconv.kernel.engine_words import LEAVES, PREFIX
-from hexconv.lower.c_functions import ALIGNMENT_BYTES
 from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.run.measurement import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import join_foreign, zig
+from hexconv.spec.places import ALIGNMENT_BYTES
 from hexconv.written import scratch
 
 CONTEXT_POINTERS = 4

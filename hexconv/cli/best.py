@@ -202,9 +202,11 @@ def _question(limit: int, options: Options) -> Question:
 
 def _raced(network: PlannedNetwork, options: Options) -> PlannedNetwork:
     """Decide chains by runs of the plans that the model can't part, where the objective is latency."""
+    if not options.run or options.objective != "latency":
+        return network
     from hexconv.search.plan_runs import cases_to_run, counts_of, raced
 
-    cases = cases_to_run(network.planned) if options.run else {}
+    cases = cases_to_run(network.planned)
     if not cases:
         return network
     with waiting("running plans"):
@@ -214,7 +216,7 @@ def _raced(network: PlannedNetwork, options: Options) -> PlannedNetwork:
 
 def _limit(batch: Batch, vtcm: str | None) -> int:
     """Return how many bytes the caches may take: as stated, or else the VTCM of the cases' architecture."""
-    from hexconv.lower.vtcm import capacity_of
+    from hexconv.spec.capacities import capacity_of
 
     if vtcm is not None:
         return memory_bytes(vtcm, "--vtcm")

@@ -11,7 +11,6 @@ from hexconv.cli.app import signals
 from hexconv.cli.options import memory_bytes
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
-from hexconv.lower.vtcm import capacity_of
 from hexconv.model import MANIFEST, Manifest
 from hexconv.report.words import changed_knobs, knob_words
 from hexconv.report.words import counted as counted_of
@@ -20,6 +19,7 @@ from hexconv.search import Question, best_plan
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.spec import Case, KernelChoice, Plan, Target
+from hexconv.spec.capacities import capacity_of
 from hexconv.spec.kernel_choice import kernel_words
 
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"

@@ -46,11 +46,10 @@ from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possib
 from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.shared_caches import without_views
 from hexconv.lower.stages import without_idle_passes
-from hexconv.lower.vtcm import SCOPE, buffer_bytes
+from hexconv.lower.vtcm import buffer_bytes
+from hexconv.spec.capacities import SCOPE
+from hexconv.spec.places import ALIGNMENT_BYTES
 from hexconv.tir.trees import all_of, around, steps_of
-
-ALIGNMENT_BYTES = 128
-"""One HVX vector: every pointer that is passed starts at a multiple of it."""
 
 NO_PACKED_API = 2
 """TVM's number of a calling convention whose functions its pass `MakePackedAPI` leaves alone."""

@@ -45,7 +45,7 @@ from hexconv.lower.buffers import BufferContents, contents_of, convs_of
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Lowered
-from hexconv.lower.vtcm import SCOPE
+from hexconv.spec.capacities import SCOPE
 from hexconv.spec.names import conv_name, copied_arguments
 from hexconv.spec.places import BUFFER_ROLES, roles_multiplied_as
 from hexconv.tir.guards import IF_THEN_ELSE

@@ -53,9 +53,9 @@ from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS, as_codes
-from hexconv.lower.vtcm import SCOPE
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.activations import TABLE
+from hexconv.spec.capacities import SCOPE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.names import numbered

@@ -1,4 +1,4 @@
-"""VTCM: how much an architecture has, and memory for the buffers that a schedule puts there.
+"""VTCM: memory for the buffers that a schedule puts there.
 
 TVM lowers a buffer of scope `global.vtcm` to a call that its own next pass refuses (0.27: `LowerVtcmAlloc`
 leaves a `tvm_stack_make_shape` where `LowerTVMBuiltin` doesn't expect one). `place_in_vtcm` takes such
@@ -8,68 +8,16 @@ other serves it from the heap.
 """
 
 import math
-from collections.abc import Mapping
-from functools import cache
 
 import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
-from tvm.target import list_tags
 
-from hexconv.errors import InputError
-from hexconv.spec import Plan
+from hexconv.spec.capacities import SCOPE
 from hexconv.tir.statements import int32
 
-SCOPE = "global.vtcm"
-GRANULE_BYTES = 2048  # VTCM is given out in steps and at addresses of 2 KiB
 DEVICE_ID = 1  # the number that run/simulator/harness/workspace.h uses
-DEFAULT_ARCH = "v68"
-
-_TAG_PREFIX = "qcom/hexagon-"
-
-
-@cache
-def capacities_bytes() -> Mapping[str, int]:
-    """Return the VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
-    tags = list_tags() or {}
-    capacities = {
-        name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])
-        for name, target in tags.items()
-        if name.startswith(_TAG_PREFIX)
-    }
-    return dict(sorted(capacities.items(), key=lambda item: int(item[0].removeprefix("v"))))
-
-
-def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
-    """Return the VTCM of an architecture in bytes: the stated bytes if there are any, else those of TVM's target tag.
-
-    Raises:
-        InputError: TVM has no tag for that architecture, and nothing is stated.
-    """
-    known = capacities_bytes()
-    if stated_bytes is None and arch not in known:
-        what = f"plan.vtcm_bytes is missing, and TVM knows the VTCM of {', '.join(known)} alone"
-        raise InputError.because(what, f"give the bytes that {arch} has")
-    return known[arch] if stated_bytes is None else stated_bytes
-
-
-def capacity_of(plan: Plan) -> int:
-    """Return how many bytes of VTCM a plan may fill.
-
-    Raises:
-        InputError: TVM has no tag for its architecture, and the plan doesn't say either.
-    """
-    return capacity_bytes(plan.arch, plan.vtcm_bytes)
-
-
-def granules_bytes(buffer_bytes: int, copies: int = 1) -> int:
-    """Return the bytes of VTCM that a buffer takes: each of its copies is rounded up to 2 KiB.
-
-    >>> granules_bytes(1), granules_bytes(2048), granules_bytes(2049), granules_bytes(2050, copies=2)
-    (2048, 2048, 4096, 4096)
-    """
-    return copies * math.ceil(buffer_bytes // copies / GRANULE_BYTES) * GRANULE_BYTES
 
 
 def place_in_vtcm(module: tvm.IRModule) -> tvm.IRModule:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from hexconv.network.compiled import arena_of, lives_of
+from hexconv.network.arena import arena_of, lives_of
 from hexconv.network.pairs_and_pools import ADD, PAIRS
 from hexconv.network.program_steps import (
     NHWC,

@@ -13,8 +13,7 @@ from math import prod
 import numpy as np
 
 from hexconv.analyze.needed import needed_work
-from hexconv.lower.vtcm import granules_bytes
-from hexconv.network.compiled import Life
+from hexconv.network.arena import Life
 from hexconv.network.plan_choices import PlanChoices
 from hexconv.network.program_steps import Call, Operation, Program
 from hexconv.network.resident_sets import Run, handed_bytes, least_way
@@ -24,6 +23,7 @@ from hexconv.search.cuts import MOST_WHOLE, Cut, Joint, Piece, Pieces, piece_of
 from hexconv.search.grid import Figures
 from hexconv.search.weighed_kernels import best_weighed
 from hexconv.spec import Chain
+from hexconv.spec.capacities import granules_bytes
 
 WHY = "apart they move fewer bytes beside tensors that stay in VTCM"
 

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hexconv.analyze import planned_work
-from hexconv.lower.vtcm import granules_bytes
-from hexconv.network.compiled import Life, lives_of
+from hexconv.network.arena import Life, lives_of
 from hexconv.network.plan_choices import Cost, PlanChoices
 from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
 from hexconv.network.resident_sets import (
@@ -36,6 +35,7 @@ from hexconv.network.resident_sets import (
     least_way,
 )
 from hexconv.search.grid import Figures
+from hexconv.spec.capacities import granules_bytes
 
 LEFT_OUT = 4
 """The most tensors that are left out since they find no address."""

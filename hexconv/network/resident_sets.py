@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from hexconv.network.compiled import Life
+from hexconv.network.arena import Life
 from hexconv.network.pairs_and_pools import may_lie_over
 from hexconv.network.plan_choices import Cost, PlanChoices
 from hexconv.network.program_steps import Operation, Program, Step

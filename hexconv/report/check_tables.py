@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd  # pyright: ignore[reportMissingTypeStubs]  # which brings no types
 from rich.table import Table
 
 from hexconv.analyze import ConvForm, Usage, WorkUsage, conv_forms, needed_macs
-from hexconv.checked import Checked
 from hexconv.report.described import attributes
 from hexconv.report.rows import CacheRow, RunRow
 from hexconv.run.check import Check
 from hexconv.run.copy_engine import CopyCounts
 from hexconv.run.matrix_engine import EngineCounts
-from hexconv.run.measure import Run
 from hexconv.run.simulator.slots import Threads
 from hexconv.spec import Case
 from hexconv.spec.kernel_choice import kernel_columns
+
+if TYPE_CHECKING:
+    from hexconv.checked import Checked
+    from hexconv.run.measure import Run
 
 
 def headed(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
@@ -72,7 +73,7 @@ COLUMNS = {
 COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "macs", "_in_flight")))
 
 
-def cache_row(checked: Checked) -> dict[str, Any]:
+def cache_row(checked: "Checked") -> dict[str, Any]:
     """Return a case as a row for JSON: its caches, what it moves and computes, and how its convs multiply."""
     usage = checked.usage
     row: CacheRow = {
@@ -87,14 +88,16 @@ def cache_row(checked: Checked) -> dict[str, Any]:
     return {**vars(checked.work), **row}
 
 
-def cache_csv(cases: Sequence[Checked]) -> str:
+def cache_csv(cases: "Sequence[Checked]") -> str:
     """Return the CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs]  # which brings no types
+
     rows = [{**row, **_totals(checked)} for checked in cases for row in _rows(checked.usage)]
     frame: Any = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
 
 
-def _totals(checked: Checked) -> dict[str, Any]:
+def _totals(checked: "Checked") -> dict[str, Any]:
     """Return the totals of a case: its traffic, its copies and its MACs."""
     work = checked.work
     return {
@@ -189,7 +192,7 @@ RUN_COLUMNS = {
 """Every column of the CSV, with what it holds."""
 
 
-def run_row(case: Case, result: Run) -> dict[str, Any]:
+def run_row(case: Case, result: "Run") -> dict[str, Any]:
     """A run as a row for JSON: fill, verdict, `seconds`; a run on the simulator also has packets, slots and MACs.
 
     >>> from hexconv.run.check import Check
@@ -242,7 +245,7 @@ def _copies(copies: CopyCounts | None) -> dict[str, Any]:
     return {"copies": copies.pieces, "copies_2d": copies.pieces_2d, "copy_bytes": copies.copy_bytes}
 
 
-def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
+def slots_row(result: "Run", needed_macs: int) -> dict[str, Any]:
     """Return the figures on issue slots for JSON; nothing where they were not asked for."""
     slots = result.slots
     if slots is None:
@@ -275,6 +278,8 @@ def causes(stalls: dict[str, int]) -> str:
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Return the CSV: one row a run; a figure that a run didn't count is left empty."""
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs]  # which brings no types
+
     kernels = [kernel_columns(row.get("kernels", ())) for row in rows]
     told = [{**row, **_cells(row), **used} for row, used in zip(rows, kernels, strict=True)]
     frame: Any = pd.DataFrame(told, columns=list(RUN_COLUMNS))

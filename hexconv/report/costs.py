@@ -15,13 +15,13 @@ import pandas as pd
 from hexconv.analyze import needed_macs
 from hexconv.analyze.exact import Integers
 from hexconv.errors import InputError
-from hexconv.lower.vtcm import capacity_of
 from hexconv.search import Figures, Question, Space, evaluate
 from hexconv.search.found import front
 from hexconv.search.grid import Grid
 from hexconv.search.machine import rates
 from hexconv.search.space import PARTS_OF_BLOCK, combinations
 from hexconv.spec import Case, Plan, tensor_extents
+from hexconv.spec.capacities import capacity_of
 from hexconv.spec.case import check_regular
 from hexconv.spec.knobs import acts
 

@@ -1,25 +1,15 @@
-"""Rows of JSON: what each command prints with `--json`, as types; pydantic's schema of them is the page of keys."""
+"""Rows of JSON: what commands print with `--json`, as types (`hexconv.report.json_keys` lists those of each)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
-from typing_extensions import NotRequired, TypedDict, get_original_bases
+from typing_extensions import NotRequired, TypedDict
 
 from hexconv.analyze.conv_form import ConvForm
-from hexconv.analyze.layout_bytes import LayoutUsage
-from hexconv.analyze.usage import AllocationUsage, CacheUsage, WorkUsage
-from hexconv.build.built_chain import Built
+from hexconv.analyze.usage import AllocationUsage, CacheUsage
 from hexconv.kernel.engine import EnginePackets
-from hexconv.model.manifest import ChainEntry, Manifest, NotTaken
+from hexconv.model.manifest import ChainEntry, NotTaken
 from hexconv.network.call_costs import CallCost
-from hexconv.network.texts import BuiltNetwork
-from hexconv.report.described import attributes, markdown
-from hexconv.run.check import Check
-from hexconv.run.machine_parts import Part
-from hexconv.search.calibration import Fit
 from hexconv.search.cuts import Joint, Margin
 from hexconv.search.found import Proof
 from hexconv.search.grid import Figures
@@ -30,8 +20,6 @@ from hexconv.search.proof import Verified
 from hexconv.search.weighed_kernels import Weighed
 from hexconv.spec import Plan
 from hexconv.spec.kernel_choice import KernelChoice
-from hexconv.sweep.judging import Sweep
-from hexconv.verify import NetworkVerdict
 
 
 class FiguresRow(TypedDict):
@@ -479,113 +467,3 @@ Attributes:
     to: the name of the layout that was written.
     bytes: the bytes of the array that was read, and of the one that was written.
 """
-
-COMMANDS: dict[str, tuple[type, ...]] = {
-    "best": (NetworkRow,),
-    "build CASE": (Built,),
-    "build MODEL": (BuiltNetwork,),
-    "cache": (CacheRow, WorkUsage),
-    "calibrate": (Fit, FileRow),
-    "doctor": (Part,),
-    "example": (FileRow,),
-    "import": (Manifest, ImportRow),
-    "layout": (LayoutRow,),
-    "layout compare": (LayoutUsage,),
-    "layout reorder": (Reordered,),
-    "report": (FileRow,),
-    "run": (RunRow, Check),
-    "sweep GRID": (GridRow,),
-    "sweep --random": (Sweep,),
-    "tir": (TirRow,),
-    "verify": (NetworkVerdict,),
-}
-"""The types whose keys each command prints; commands that take several cases print a list of such rows."""
-
-Schema = dict[str, Any]
-
-
-class Documented(GenerateJsonSchema):
-    """A JSON schema in which each key has the sentence that the docstring of its class says of the attribute."""
-
-    def dataclass_schema(self, schema: Any) -> Schema:
-        """Return the schema of a dataclass."""
-        return _documented(super().dataclass_schema(schema), schema["cls"])
-
-    def typed_dict_schema(self, schema: Any) -> Schema:
-        """Return the schema of a typed dictionary."""
-        return _documented(super().typed_dict_schema(schema), schema["cls"])
-
-
-def _documented(schema: Schema, kind: type) -> Schema:
-    kinds = (Figures if each is FiguresRow else each for each in (*get_original_bases(kind), *reversed(kind.__mro__)))
-    said = {name: words for each in kinds for name, words in attributes(each).items()}
-    for name, of in schema["properties"].items():
-        words = (said.get(name) or of["description"]).removesuffix(".")
-        of["description"] = words[0].lower() + words[1:]
-    return schema
-
-
-def schema_of(kind: type) -> Schema:
-    """Return the JSON schema of a row."""
-    return TypeAdapter(kind).json_schema(mode="serialization", schema_generator=Documented)
-
-
-def keys_of(command: str) -> dict[str, str]:
-    """Return each key of a command's JSON with its sentence; `[]` marks a list, and `*` any name.
-
-    >>> list(keys_of("sweep --random"))
-    ['version', 'checked', 'refused', 'disagree', 'failures[]']
-    """
-    found = {"version": "the version of these keys: it rises when one goes, or changes what it says"}
-    for kind in COMMANDS[command]:
-        schema = schema_of(kind)
-        found |= _keys(schema, "", schema.get("$defs", {}), {Plan.__name__: ""})
-    return found
-
-
-def _keys(schema: Schema, prefix: str, known: dict[str, Schema], told: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the keys inside of a value.
-
-    Args:
-        schema: the value's schema.
-        prefix: the key of the value, with a dot.
-        known: the schemas of classes, by name.
-        told: the key under which the keys of a class were told; those of a plan are the knobs, on a page of their own.
-    """
-    for name, inner in schema.get("properties", {}).items():
-        key, kinds = f"{prefix}{name}{'[]' * _is_list(inner)}", list(_classes(inner))
-        same = next((told[kind] for kind, _ in kinds if told.get(kind)), "")
-        yield key, inner["description"] + (f"; with the keys of `{same}`" if same else "")
-        for kind, dots in kinds:
-            if kind not in told:
-                told[kind] = key
-                yield from _keys(known[kind], f"{key}.{dots}", known, told)
-
-
-def _classes(schema: Schema, dots: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the classes that a value may be of, or that its elements are of; `*.` stands for the names of those."""
-    if "$ref" in schema:
-        yield schema["$ref"].rpartition("/")[2], dots
-    for way in schema.get("anyOf", ()):
-        yield from _classes(way, dots)
-    if "items" in schema:
-        yield from _classes(schema["items"], dots)
-    if isinstance(schema.get("additionalProperties"), dict):
-        yield from _classes(schema["additionalProperties"], f"{dots}*.")
-
-
-def _is_list(schema: Schema) -> bool:
-    return any(way.get("type") == "array" for way in (schema, *schema.get("anyOf", ())))
-
-
-def keys_page() -> str:
-    """Return the part of the page of columns that is about JSON."""
-    parts = [
-        "## JSON",
-        "With `--json` a command prints these keys, and nothing else on standard output. A key behind a dot is a key "
-        "of the value before the dot; `[]` marks a list, and `*` stands for any name. A command that takes several "
-        "cases prints a list of such objects. `plan` holds the [knobs](knobs.md) of a plan.",
-    ]
-    for command in COMMANDS:
-        parts += [f"### hexconv {command} --json", markdown(keys_of(command).items(), "key")]
-    return "\n\n".join(parts)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 
 from hexconv.analyze.fit import NO_LEVER, vtcm_fit
 from hexconv.errors import InputError
-from hexconv.lower.vtcm import capacity_of
 from hexconv.spec import Case, Chain, Plan, tensor_extents
+from hexconv.spec.capacities import capacity_of
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.places import MIXED
 

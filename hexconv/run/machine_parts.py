@@ -122,9 +122,9 @@ def _not_run() -> str:
 
 def _vtcm() -> Part:
     def found() -> str:
-        from hexconv.lower.vtcm import capacities_bytes
+        from hexconv.spec.capacities import CAPACITIES_BYTES
 
-        return ", ".join(f"{name} {size // 1024} KiB" for name, size in capacities_bytes().items())
+        return ", ".join(f"{name} {size // 1024} KiB" for name, size in CAPACITIES_BYTES.items())
 
     return _probed("vtcm", found, 'storage = "vtcm"', "pip install apache-tvm==0.27.0.post1")
 

@@ -7,14 +7,16 @@ guards. A run that gives no answer raises `RunFailed`; no run affects another on
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import tvm
 
 from hexconv.run.copy_engine import CopyCounts
 from hexconv.run.matrix_engine import EngineCounts
 from hexconv.run.simulator.slots import Event, Slots, Threads
+
+if TYPE_CHECKING:
+    import tvm
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ShapeAndType = tuple[tuple[int, ...], str]
@@ -70,7 +72,7 @@ class Runner(Protocol):
         """The name of this runner on the command line: `llvm`, `hexagon` or `mlir`."""
         ...
 
-    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
+    def run(self, module: "tvm.IRModule", inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
         """Run `main` once.
 
         Args:

@@ -23,7 +23,6 @@ from hexconv.kernel import (
 )
 from hexconv.kernel.form import without_groups
 from hexconv.layout import Layout
-from hexconv.lower.step_calls import LAID_OUT_BY
 from hexconv.run.fills import Fill, Fills, drawn_vectors, fills_of_run
 from hexconv.run.measurement import Array
 from hexconv.spec import Chain, Conv2d, Plan, choose_kernels
@@ -44,6 +43,8 @@ def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, 
         plan: its plan, settled.
         given: the packed input and filters, then biases and vectors, by name and in the order of `chain_module`.
     """
+    from hexconv.lower.step_calls import LAID_OUT_BY
+
     layouts, (nest, of_nest) = layouts_of(chain, plan), in_strips(chain, plan)
     constants, replaced = dict[str, Array](), set[str]()
     for index, choice in enumerate(choose_kernels(chain, plan)):

@@ -1,10 +1,12 @@
 """The best plan, with proof: the searched plans of a chain, where to cut it, and what a network of chains saves."""
 
+from typing import TYPE_CHECKING
+
+from hexconv.homes import deferred
 from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, Grid, evaluate
-from hexconv.search.plan_runs import contenders, decided
 from hexconv.search.planned_chains import (
     Answer,
     Contender,
@@ -17,9 +19,17 @@ from hexconv.search.planned_chains import (
     plan_chain,
     planned_manifest,
 )
-from hexconv.search.proof import Verified, verify
 from hexconv.search.question import Objective, Question, placed
 from hexconv.search.space import Space
+
+if TYPE_CHECKING:
+    from hexconv.search.plan_runs import contenders, decided
+    from hexconv.search.proof import Verified, verify
+
+_HOMES = {
+    "hexconv.search.plan_runs": ("contenders", "decided"),
+    "hexconv.search.proof": ("Verified", "verify"),
+}
 
 __all__ = [
     "Question",
@@ -48,3 +58,5 @@ __all__ = [
     "Verified",
     "verify",
 ]
+
+__getattr__ = deferred(__name__, _HOMES)

@@ -22,10 +22,10 @@ from hexconv.analyze.row_axes import NestAxes, Priced
 from hexconv.analyze.row_grid import footprint_bytes, rows_macs, rows_packets, rows_traffic
 from hexconv.analyze.shared_memory import blocks_footprint
 from hexconv.analyze.step_times import StepTimes, step_times
-from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.machine import COPIED_BYTES, Rates, beside_engine, engine_of
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
+from hexconv.spec.capacities import GRANULE_BYTES
 from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.phases import in_phases
 from hexconv.spec.vectors import vectors_bytes

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from hexconv.analyze.fit import Term, vtcm_terms
 from hexconv.analyze.planned import Planned
-from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.best_plan import best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found
 from hexconv.search.question import Question
 from hexconv.spec import Chain, Plan
+from hexconv.spec.capacities import CAPACITIES_BYTES
 from hexconv.spec.kernels import Kernel
 
 
@@ -84,7 +84,7 @@ def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
 
 def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:
     """Suggest the first architecture whose VTCM holds the smallest plan."""
-    for arch, capacity in capacities_bytes().items():
+    for arch, capacity in CAPACITIES_BYTES.items():
         if question.vtcm_bytes < capacity and demand_bytes <= capacity:
             yield Change(f'arch = "{arch}" with all of its {capacity} bytes', demand_bytes)
             return

@@ -1,17 +1,18 @@
 """Proof of a recommended case: lower it, count it, run it, and compare every value with the search."""
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from pydantic import computed_field
 
-from hexconv.checked import Trial, Tried, check
-from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.fills import Fills
-from hexconv.run.measure import runner_of
 from hexconv.search.planned_chains import Winner
 from hexconv.spec import Case, Target
 from hexconv.spec.kernels import KERNELS
+
+if TYPE_CHECKING:
+    from hexconv.checked import Tried
+from hexconv.spec.capacities import SCOPE, granules_bytes
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ def verify(winner: Winner, seconds: float, fills: Fills | None = None) -> Verifi
         seconds: the time limit of the run on the simulator.
         fills: what its tensors are filled with; random values where this is left out.
     """
+    from hexconv.checked import Trial, check
+    from hexconv.run.measure import runner_of
+
     case, figures = winner.case, winner.figures
     checked = check(case, [Trial(runner_of(case, target, seconds), fills) for target in _targets(case)])
     counting = [each for each in checked.lowered.allocations if each.scope == SCOPE or not case.settled.uses_vtcm]
@@ -104,7 +108,7 @@ def _targets(case: Case) -> tuple[Target, ...]:
     return (home,) if home else get_args(Target)
 
 
-def _outcome(tried: Tried) -> RunOutcome:
+def _outcome(tried: "Tried") -> RunOutcome:
     run, target = tried.run, tried.trial.runner.target
     if run is None:
         return RunOutcome(target, tried.passed, tried.said)

@@ -20,10 +20,10 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers
 from hexconv.errors import InputError, Unsupported
-from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import Machine, Rates, memory_of, rates
 from hexconv.spec import Chain, KernelChoice, Plan, Target, choose_kernels, settled
+from hexconv.spec.capacities import CAPACITIES_BYTES
 from hexconv.spec.choices import Engine, Kernel, Objective
 from hexconv.spec.kernels import KERNELS, fastest_first
 from hexconv.spec.knobs import acts
@@ -237,7 +237,7 @@ def placed(plan: Plan, footprint_bytes: int) -> Plan:
     >>> placed(Plan(), 1 << 20).slug, placed(Plan(arch="v66"), 1 << 20).arch, placed(Plan(), 1 << 30).storage
     ('ks1-hs1-vtcm-v68', 'v68', 'global')
     """
-    capacities, storage = capacities_bytes(), plan.storage if plan.storage in MIXED else "vtcm"
+    capacities, storage = CAPACITIES_BYTES, plan.storage if plan.storage in MIXED else "vtcm"
     if footprint_bytes <= (plan.vtcm_bytes or capacities.get(plan.arch, 0)):
         return replace(plan, storage=storage)
     roomy = [arch for arch, capacity in capacities.items() if footprint_bytes <= capacity]

@@ -3,9 +3,9 @@
 A name is imported when it is first used, so that the command line's help does not wait for the rules of cases.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hexconv.homes import deferred
 from hexconv.spec.choices import Target
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from hexconv.spec.requantize import Requantize
 
 _HOMES = {
-    "case": ("Case",),
-    "chain": ("Chain", "Conv2d", "Padding"),
-    "extents": ("Extents", "tensor_extents"),
-    "kernel_choice": ("KernelChoice", "choose_kernels", "kernel_of", "nest_of", "refusals", "settled"),
-    "plan": ("Plan",),
-    "requantize": ("Requantize",),
+    "hexconv.spec.case": ("Case",),
+    "hexconv.spec.chain": ("Chain", "Conv2d", "Padding"),
+    "hexconv.spec.extents": ("Extents", "tensor_extents"),
+    "hexconv.spec.kernel_choice": ("KernelChoice", "choose_kernels", "kernel_of", "nest_of", "refusals", "settled"),
+    "hexconv.spec.plan": ("Plan",),
+    "hexconv.spec.requantize": ("Requantize",),
 }
 
 __all__ = [
@@ -44,13 +44,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name from its module; a name is looked up once."""
-    home = next((home for home, names in _HOMES.items() if name in names), None)
-    if home is None:
-        raise AttributeError(f"module 'hexconv.spec' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"hexconv.spec.{home}"), name)
-    return found
+__getattr__ = deferred(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

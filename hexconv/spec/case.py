@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, cast
@@ -340,8 +341,20 @@ NO_VECTORS: Mapping[str, Array] = MappingProxyType({})
 
 def largest_l1(conv: Conv2d, filter: Array) -> int:
     """Return the largest absolute sum of an output channel of an integer filter (OIHW), the zero point subtracted."""
-    apart = np.abs(filter.astype(np.int32) - conv.filter_zero_point)
-    return int(apart.sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0))
+    up, down = _ups_and_downs(conv, filter)
+    return int((up - down).max(initial=0))
+
+
+def _ups_and_downs(conv: Conv2d, filter: Array) -> tuple[Array, Array]:
+    """Return the sums of the positive and of the negative elements of each output channel, int64 [K].
+
+    The zero point is subtracted from the sums, so that elements stay as narrow as they are.
+    """
+    zero = conv.filter_zero_point
+    flat: Array = np.reshape(filter, (len(filter), prod(filter.shape[1:])))
+    all_zeros = flat.shape[1] * zero
+    up: Array = np.sum(np.maximum(flat, zero), axis=1, dtype=np.int64) - all_zeros
+    return up, np.sum(flat, axis=1, dtype=np.int64) - all_zeros - up
 
 
 def largest_bias(bias: Array) -> int:
@@ -355,16 +368,20 @@ def sums_by_channel(chain: Chain, index: int, filter: Array, bias: Array | None)
     Each element of the image is at one end of its dtype, or at the zero point, which padding has.
     """
     low, high = (end - chain.output_zero_point(index) for end in INTEGER_RANGE[chain.dtype])
-    apart = filter.astype(np.int64) - chain.conv[index].filter_zero_point
-    up, down = (np.sum(part, axis=(1, 2, 3)) for part in (np.maximum(apart, 0), np.minimum(apart, 0)))
+    up, down = _ups_and_downs(chain.conv[index], filter)
     added = 0 if bias is None else bias.astype(np.int64)
     return up * low + down * high + added, up * high + down * low + added
 
 
 def largest_sum(chain: Chain, index: int, filter: Array, bias: Array | None) -> int:
     """Return the largest absolute value of a sum of any output channel, bias included."""
+    return int(_furthest(chain, index, filter, bias).max(initial=0))
+
+
+def _furthest(chain: Chain, index: int, filter: Array, bias: Array | None) -> Array:
+    """Return how far from 0 a sum of each output channel can be, bias included, int64 [K]."""
     least, most = sums_by_channel(chain, index, filter, bias)
-    return int(np.maximum(-least, most).max(initial=0))
+    return np.maximum(-least, most)
 
 
 def beyond_int32(chain: Chain, weights: Mapping[str, Array]) -> Iterator[str]:
@@ -378,8 +395,7 @@ def beyond_int32(chain: Chain, weights: Mapping[str, Array]) -> Iterator[str]:
         number = index + 1
         if chain.sum_dtype(index) != "int64" or chain.saturates(index):
             continue
-        least, most = sums_by_channel(chain, index, weights[filter_name(number)], weights.get(bias_name(number)))
-        reached = np.maximum(-least, most)
+        reached = _furthest(chain, index, weights[filter_name(number)], weights.get(bias_name(number)))
         channel, beyond = int(reached.argmax()), int(reached.max()) - LARGEST_INT32
         yield f"{conv_name(number)}: sums of channel {channel} reach {reached.max()}, {beyond} beyond int32"
 
@@ -408,16 +424,16 @@ def with_limits(
     if not chain.is_integer:
         return chain
     convs: list[Conv2d] = []
+    reached = [_furthest(chain, index, *each) for index, each in enumerate(zip(filters, biases, strict=True))]
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
         if conv.pool:
             convs.append(conv)
             continue
         _check(chain, index, filter, bias, conv.bias_limit)
         limit = None if bias is None else largest_bias(bias)
-        sums = largest_sum(chain, index, filter, bias)
+        sums = int(reached[index].max(initial=0))
         convs.append(replace(conv, filter_l1=max(largest_l1(conv, filter), 1), bias_limit=limit, sum_limit=sums))
-    ends = [sums_by_channel(chain, index, *each) for index, each in enumerate(zip(filters, biases, strict=True))]
-    return saturating(replace(chain, conv=tuple(convs)), [np.maximum(-least, most) for least, most in ends], vectors)
+    return saturating(replace(chain, conv=tuple(convs)), reached, vectors)
 
 
 def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
+ALIGNMENT_BYTES = 128
+"""One HVX vector: every pointer that is passed starts at a multiple of it."""
+
 Role = Literal["input", "intermediates", "filters", "output"]
 ROLES: tuple[Role, ...] = get_args(Role)
 

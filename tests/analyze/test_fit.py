@@ -9,8 +9,8 @@ from hexconv.analyze import Fit, vtcm_fit
 from hexconv.cli.app import exit_code
 from hexconv.lower import lower_case
 from hexconv.lower.hexagon_object import compile_for_hexagon
-from hexconv.lower.vtcm import capacities_bytes, granules_bytes
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.capacities import CAPACITIES_BYTES, granules_bytes
 
 CASE = """
 [chain]
@@ -85,7 +85,7 @@ def test_the_architecture_that_is_offered_is_the_smallest_that_has_room() -> Non
     case, fit = fit_of(CASE)
     (lever,) = [lever for lever in fit.levers if "arch" in lever.knobs]
     assert vtcm_fit(case.chain, replace(case.plan, **lever.knobs)).fits
-    assert not any(fit.demand_bytes <= size < lever.capacity_bytes for size in capacities_bytes().values())
+    assert not any(fit.demand_bytes <= size < lever.capacity_bytes for size in CAPACITIES_BYTES.values())
 
 
 @pytest.mark.parametrize(

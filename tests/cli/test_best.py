@@ -19,8 +19,8 @@ from hexconv.errors import InputError
 from hexconv.example import NETWORK
 from hexconv.model import Manifest
 from hexconv.network import Wanted
+from hexconv.network.arena import arena_of, lives_of
 from hexconv.network.built_network import read_network
-from hexconv.network.compiled import arena_of, lives_of
 from hexconv.network.program_steps import Operation
 from hexconv.network.resident_sets import handed_bytes
 from hexconv.network.texts import steps_of

@@ -79,6 +79,23 @@ for command in {[[name] for name in COMMANDS] + [["layout", "compare"], ["layout
         assert words[width] <= words[1000]
 
 
+def test_a_search_of_chains_and_of_a_model_needs_no_tvm_and_no_pandas(tmp_path: Path) -> None:
+    """It lowers nothing: one program plans both, for each objective, without runs."""
+    asked = """
+import sys
+from hexconv.cli.app import exit_code
+for command in ("example", "import residual.onnx -o net", *(
+    f"best {what} --vtcm 1MiB --no-run --objective {objective} --json"
+    for what in ("net", "residual.onnx") for objective in ("time", "traffic", "latency", "footprint")
+)):
+    assert exit_code(command.split()) == 0, command
+    print(command, sorted({"tvm", "pandas", "jinja2"} & sys.modules.keys()), file=sys.stderr)
+"""
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.count(" []\n") == 10, told.stderr
+
+
 EXTRAS = ("altair", "vl_convert", "onnxruntime", "PIL", "distributed", "scipy", "hypothesis", "elftools")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from hexconv.cli.answers import VERSION
 from hexconv.cli.app import exit_code
-from hexconv.report.rows import COMMANDS, keys_of
+from hexconv.report.json_keys import COMMANDS, keys_of
 from hexconv.spec import Plan
 from reports.columns import TABLES, columns_page
 from tests.deep import one_in

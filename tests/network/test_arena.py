@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.network.compiled import Arena, Life, arena_of, lives_of
+from hexconv.network.arena import Arena, Life, arena_of, lives_of
 from hexconv.network.program_steps import Operand, Operation, Program
 
 VECTOR = 128

@@ -11,7 +11,8 @@ import pytest
 
 from hexconv.model import import_model
 from hexconv.network import Wanted, planned_model
-from hexconv.network.compiled import Life, check_room
+from hexconv.network.arena import Life
+from hexconv.network.compiled import check_room
 from hexconv.network.cuts_beside import WHY, _needed_bytes, _runs
 from hexconv.network.hand_over import candidates
 from hexconv.network.plan_choices import PlanChoices

@@ -14,10 +14,11 @@ from hexconv.cli.app import exit_code
 from hexconv.errors import Unsupported
 from hexconv.model import import_model
 from hexconv.network import Wanted, build_network, built_network, planned_model
+from hexconv.network.arena import Life, arena_of
 from hexconv.network.built_network import compiled_network, write_compiled
 from hexconv.network.call_costs import call_cost
 from hexconv.network.called_network import network_object, simulated_network
-from hexconv.network.compiled import CallRefused, Life, arena_of, check_room
+from hexconv.network.compiled import CallRefused, check_room
 from hexconv.network.hand_over import candidates, hand_over
 from hexconv.network.planned_model import _choices, plan, question_of
 from hexconv.network.program_run import free_vtcm

@@ -21,9 +21,9 @@ from hexconv.build.library import ARCHIVE
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError, Unsupported
 from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.network.arena import arena_of, lives_of
 from hexconv.network.built_network import read_network
 from hexconv.network.called_network import network_object, ready, simulated_network
-from hexconv.network.compiled import arena_of, lives_of
 from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator

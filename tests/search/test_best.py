@@ -10,10 +10,10 @@ from hexconv.analyze import Planned, planned_work
 from hexconv.analyze.block_grid import blocks_doubled
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.errors import Unsupported
-from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed, plan_all
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.capacities import capacity_bytes
 from hexconv.spec.kernels import Kernel
 from tests.draws import LOWERED, RUN
 from tests.strategies import chains, is_supported

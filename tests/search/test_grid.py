@@ -9,10 +9,10 @@ from hypothesis import given
 from hexconv.analyze import planned_work, shared_allocations
 from hexconv.analyze.exact import integer_type
 from hexconv.errors import InputError
-from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
 from hexconv.search.machine import known_machines, rates
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.capacities import granules_bytes
 from tests.draws import LOWERED
 from tests.strategies import chains
 

@@ -9,10 +9,10 @@ from hexconv.analyze import vtcm_fit
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError
 from hexconv.lower.hexagon_target import isas
-from hexconv.lower.vtcm import capacities_bytes, capacity_of
 from hexconv.search import Question, best_plan, placed
 from hexconv.search.machine import known_machines
 from hexconv.spec import Case, Chain, Conv2d, Plan
+from hexconv.spec.capacities import CAPACITIES_BYTES, capacity_of
 from hexconv.spec.knobs import Arch
 from hexconv.spec.plan import WITHOUT_TAG
 
@@ -26,7 +26,7 @@ def test_an_architecture_that_is_none_is_refused_where_a_case_is_read(arch: str)
 
 
 def test_the_known_ones_are_those_that_the_compiler_and_tvms_tags_and_the_rates_have() -> None:
-    assert set(get_args(Arch)) - set(WITHOUT_TAG) == set(capacities_bytes())
+    assert set(get_args(Arch)) - set(WITHOUT_TAG) == set(CAPACITIES_BYTES)
     assert set(get_args(Arch)) == set(known_machines())
     assert set(get_args(Arch)) <= set(isas())
 

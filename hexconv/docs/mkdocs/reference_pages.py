@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 from hexconv.layout.catalog import Placement, find
 from hexconv.layout.picture import picture, svg
-from hexconv.lower.vtcm import capacities_bytes
 from hexconv.report.described import attributes
 from hexconv.report.words import in_bytes
 from hexconv.search import machine
 from hexconv.spec import Chain, Conv2d, Plan, Requantize
 from hexconv.spec.addition import Add
+from hexconv.spec.capacities import CAPACITIES_BYTES
 from hexconv.spec.case import parse_table, read_text
 from hexconv.spec.knobs import Arch
 
@@ -63,7 +63,7 @@ def _default(one: Field[Any]) -> str:
 
 def _architectures() -> str:
     """Return a page with what is known of each architecture, and where that comes from."""
-    capacities = capacities_bytes()
+    capacities = CAPACITIES_BYTES
     rows = ["| `arch` | VTCM | rates of the packet model |", "|---|---|---|"]
     for arch in get_args(Arch):
         path = Path(machine.__file__).parent / "machines" / f"{arch}.toml"

@@ -35,8 +35,8 @@ from hexconv.kernel.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.narrow_sums import Lanes
 from hexconv.lower.hvx.windows import Windows
-from hexconv.lower.vtcm import SCOPE
 from hexconv.spec.activations import TABLE
+from hexconv.spec.capacities import SCOPE
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import bias_name, constant_cache, filter_name, numbered
 from hexconv.spec.narrowing import FixedPoint, Shifts

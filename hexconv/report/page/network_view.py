@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from hexconv.analyze import needed_work
-from hexconv.lower.vtcm import capacity_of
 from hexconv.network.call_costs import CallCost
 from hexconv.network.program_steps import Resident
 from hexconv.report.page.limit import Drawing
@@ -16,6 +15,7 @@ from hexconv.report.words import counted, in_bytes
 from hexconv.run.profile import Profile
 from hexconv.search import Answer, PlannedNetwork
 from hexconv.spec import Case
+from hexconv.spec.capacities import capacity_of
 
 NODE, BETWEEN, PIECE, MARGIN, LANE = 54, 18, 22, 4, 10
 """Pixels: height of a chain without its pieces, gap between two, height of a piece, left margin, lane of a line."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from hexconv.analyze import needed_work
 from hexconv.errors import HexconvError
-from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost
 from hexconv.report.words import changed_knobs, counted, in_bytes, knob_words, times
 from hexconv.search import Question, best_plan
 from hexconv.spec import Case
+from hexconv.spec.capacities import capacity_of
 
 MOST_WORST = 3
 WASTEFUL_SHARE = 0.01

@@ -10,7 +10,6 @@ import altair as alt
 import pandas as pd
 
 from hexconv.errors import InputError
-from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import BySplits, Measured, PlanCost, chain_costs, own_cost, split_costs
 from hexconv.report.plots.plot import (
     BAR,
@@ -32,6 +31,7 @@ from hexconv.report.words import changed_knobs, counted, in_bytes, knob_words, p
 from hexconv.search.planned_chains import Answer
 from hexconv.search.question import value
 from hexconv.spec import Case, Plan
+from hexconv.spec.capacities import capacity_of
 from hexconv.written import whole_file
 
 REFUSED_SIGN = "✗"

@@ -12,7 +12,6 @@ import altair as alt
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.analyze.liveness import Leaf, Life, Node, chain_nest, lives_of, loops_of
 from hexconv.analyze.planned import Planned, shared_allocations
-from hexconv.lower.vtcm import GRANULE_BYTES, capacity_of
 from hexconv.report.plots.plot import (
     CHARACTER_PIXELS,
     FAINT,
@@ -29,6 +28,7 @@ from hexconv.report.plots.plot import (
 )
 from hexconv.report.words import in_bytes, unit_for, vtcm_words
 from hexconv.spec import Case
+from hexconv.spec.capacities import GRANULE_BYTES, capacity_of
 from hexconv.spec.places import MIXED
 
 

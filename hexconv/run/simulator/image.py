@@ -18,11 +18,11 @@ import tvm_ffi
 
 from hexconv.errors import Unsupported
 from hexconv.kernel.engine import LINE_BYTES
-from hexconv.lower import vtcm
 from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.run.measurement import Array, ShapeAndType
 from hexconv.run.poison import poison
 from hexconv.run.simulator.structures import HEADER, MAGIC, MAX_ARGUMENTS, MAX_DIMENSIONS, Arena
+from hexconv.spec.capacities import GRANULE_BYTES
 
 GUARD_BYTES = 4096
 STACK_BYTES = 1 << 20
@@ -79,7 +79,7 @@ def laid_out(kernel: HexagonObject, tensors: Sequence[ShapeAndType], vtcm_capaci
         end = _place(argument["data"], end, _describe(argument, shape, dtype))
     heap, vtcm_arena = header["arenas"][Arena.HEAP], header["arenas"][Arena.VTCM]
     end = _plan_arena(heap, end, kernel.heap_bytes, VECTOR_BYTES, WORKSPACE_GUARD_BYTES)
-    end = _plan_arena(vtcm_arena, end, kernel.vtcm_bytes, vtcm.GRANULE_BYTES, vtcm.GRANULE_BYTES, LINE_BYTES)
+    end = _plan_arena(vtcm_arena, end, kernel.vtcm_bytes, GRANULE_BYTES, GRANULE_BYTES, LINE_BYTES)
     heap["capacity_bytes"], vtcm_arena["capacity_bytes"] = heap["region"]["bytes"], vtcm_capacity_bytes
     return Layout(header, _round_up(end + GUARD_BYTES, mmap.PAGESIZE))
 

@@ -19,7 +19,6 @@ import numpy as np
 import tvm
 
 from hexconv.errors import Overran, RunFailed
-from hexconv.lower import vtcm
 from hexconv.lower.hexagon_object import HexagonObject, compile_for_hexagon, noting
 from hexconv.run.copy_engine import ANY_MOMENT, Copies, Fault, counts_of
 from hexconv.run.matrix_engine import engine_counts
@@ -32,6 +31,7 @@ from hexconv.run.simulator.slots import Slots, events_of, slots_of, threads_of, 
 from hexconv.run.simulator.structures import MAX_SIZES, Arena, Finding, State
 from hexconv.run.simulator.toolchain import program
 from hexconv.run.simulator.trace import TICK_MICROSECONDS, Blocks, traced
+from hexconv.spec.capacities import DEFAULT_ARCH, capacity_bytes
 
 SECTION = b"hexconv_uncounted\0"
 LAST_ADDRESS = 0xFFFFFFFF
@@ -206,7 +206,7 @@ class Simulator:
         events: whether to keep the kernel's calls of the harness as events; the calls take issue slots too.
     """
 
-    arch: str = vtcm.DEFAULT_ARCH
+    arch: str = DEFAULT_ARCH
     vtcm_bytes: int | None = None
     seconds: float = DEFAULT_SECONDS
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -249,7 +249,7 @@ class Simulator:
         """Run a compiled kernel once."""
         executable = program(kernel)
         tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
-        capacity = vtcm.capacity_bytes(self.arch, self.vtcm_bytes) if kernel.vtcm_bytes else 0
+        capacity = capacity_bytes(self.arch, self.vtcm_bytes) if kernel.vtcm_bytes else 0
         layout = laid_out(kernel, tensors, capacity)
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
