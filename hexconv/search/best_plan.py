@@ -13,6 +13,7 @@ import numpy as np
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError
+from hexconv.search.alike import first_alike
 from hexconv.search.found import PASSED_OVER, Found, choose, quickest
 from hexconv.search.grid import Figures, Grid, evaluate, joined
 from hexconv.search.question import IN_VTCM, SLACK, Question, cost, first_ranked, value
@@ -46,6 +47,8 @@ def searched(chain: Chain, question: Question) -> Found:
         Unsupported: no plan can serve the chain, or it has too many to look at.
     """
     check_supported(chain)
+    if (first := first_alike(chain, question.plan)) != chain:
+        return searched(first, question)
     started = time.perf_counter()
     space = Space.of(chain, question.plan, question.storages)
     space.check(chain)

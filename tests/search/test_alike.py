@@ -4,16 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from hexconv.analyze import row_axes
 from hexconv.analyze.row_axes import NestAxes
-from hexconv.search import Grid, Question, Space, best_plan, evaluate
+from hexconv.errors import InputError
+from hexconv.search import Grid, Question, Space, best_plan, evaluate, grid
+from hexconv.search.alike import first_alike
 from hexconv.search.cuts import piece_of
 from hexconv.search.grid import FIGURES
 from hexconv.search.machine import rates
 from hexconv.search.space import Strip
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.places import MIXED, Storage
+from tests.draws import LOWERED
+from tests.strategies import chains
 
 SAME = Conv2d(
     out_channels=64,
@@ -100,3 +106,67 @@ def test_questions_that_settle_to_the_same_share_their_search() -> None:
     for other in (placed, replace(placed, caches="as-needed")):
         assert best_plan(CHAIN, other) is found
     assert best_plan(CHAIN, replace(placed, caches="anywhere")) is not found
+
+
+def searched_alone(chain: Chain) -> Grid:
+    """The grid of a chain where nothing was searched before."""
+    row_axes.forget()
+    grid.forget()
+    return evaluate(chain, Space.of(chain, PLAN), rates("v68"))
+
+
+NUMBERS = {
+    "multiplier": st.sampled_from([1 << 30, (1 << 30) + 1, 1_300_000_001, 2_000_000_000]),
+    "shift": st.integers(-12, 0),
+    "zero_point": st.sampled_from([-128, -5, 0, 7, 100]),
+    "clamp": st.sampled_from([None, (0, 90), (3, 4)]),
+}
+"""What may differ between two requantisations; a draw takes one or several of them."""
+
+
+@st.composite
+def with_other_numbers(draw: st.DrawFn, chain: Chain) -> Chain:
+    """The same chain, with other scales, zero points and limits of weights."""
+
+    def other(conv: Conv2d) -> Conv2d:
+        how = conv.requantize
+        changed = draw(st.sets(st.sampled_from([*NUMBERS]))) if how else ()
+        new = {name: draw(NUMBERS[name]) for name in changed if getattr(how, name) != "per_channel"}
+        limits = {
+            "filter_l1": draw(st.integers(1, 5000)),
+            "bias_limit": draw(st.integers(0, 9000)) if conv.bias else None,
+        }
+        add = conv.add and replace(conv.add, scales=draw(st.sampled_from([(0.5, 0.25, 0.125), (0.1, 0.3, 0.2)])))
+        return replace(conv, requantize=how and replace(how, **new), add=add, **draw(st.sampled_from([{}, limits])))
+
+    try:
+        zero_point = draw(st.sampled_from([chain.zero_point, -128, 0, 7]))
+        return replace(chain, zero_point=zero_point, conv=tuple(map(other, chain.conv)))
+    except InputError:
+        assume(False)
+        raise
+
+
+@LOWERED
+@given(st.data(), chains(("uint8", "int8"), channels=70))
+def test_chains_that_are_alike_have_the_same_figures_whatever_their_numbers_are(
+    data: st.DataObject, chain: Chain
+) -> None:
+    other = data.draw(with_other_numbers(chain))
+    alike = first_alike(chain, PLAN)
+    assume(other != chain and first_alike(other, PLAN) == alike)
+    one, of_other = searched_alone(chain), searched_alone(other)
+    assert are_equal(one, of_other)
+    assert np.array_equal(one.time_packets(8.0), of_other.time_packets(8.0))
+
+
+def test_a_search_answers_for_all_chains_that_are_alike() -> None:
+    how = Requantize(multiplier=1_300_000_001, shift=-9)
+    other = replace(SAME, requantize=how, filter_l1=900, add=None)
+    first, second, third = (
+        replace(CHAIN, conv=(conv, SAME))
+        for conv in (replace(SAME, requantize=replace(how, multiplier=1_400_000_001)), other, replace(other, bias=True))
+    )
+    question = Question(1 << 20, "time")
+    assert best_plan(first, question) is best_plan(second, question)
+    assert best_plan(third, question) is not best_plan(second, question)
