@@ -8,6 +8,8 @@ from typing import Any
 def deferred(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package whose names are imported from their modules; each is looked up once.
 
+    A name that is that of its own module can't be deferred: whoever imports the module sets it to the module.
+
     Args:
         package: the package's `__name__`.
         homes: by module, the names that it has.

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from hexconv.homes import deferred
+from hexconv.report.network_table import call_lines, network_lines, network_table
 
 if TYPE_CHECKING:
     from hexconv.report.best_table import (
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         run_row,
         work_table,
     )
-    from hexconv.report.network_table import call_lines, network_lines, network_table
     from hexconv.report.network_verdict import network_verdict_lines, network_verdict_table
     from hexconv.report.perfetto import perfetto_json
 
@@ -66,7 +66,6 @@ _HOMES = {
         "run_row",
         "work_table",
     ),
-    "hexconv.report.network_table": ("call_lines", "network_lines", "network_table"),
     "hexconv.report.network_verdict": ("network_verdict_lines", "network_verdict_table"),
     "hexconv.report.perfetto": ("perfetto_json",),
 }
