@@ -51,8 +51,8 @@ class Options:
         output: write the answers into this folder, with the weights that lie beside the cases, and a network's
             `network.toml`.
         plot: draw the fronts of footprint and of packets against traffic into this .svg file (for one chain).
-        run: for --objective latency, run the plans that the model can't part, and what a run takes without a plan, on
-            the simulator, if it is here; they decide.
+        run: for --objective latency, and of chains for --objective traffic, run the plans that the model can't part,
+            and what a run takes without a plan, on the simulator, if it is here; they decide.
         verified: lower, count and run the answers, wherever their kernel runs, and compare them with the search.
         seconds: stop a run on the simulator after this time.
         wide: show all columns of tables.
@@ -138,7 +138,9 @@ def _best_model(model: Path, options: Options, json: bool) -> int:
         imported = import_model(model, stated_shapes("best", options.shape))
         asked = of_pieces(options.threads, options.kernel, options.engine)
         question = replace(_question(limit_bytes(options.vtcm), options), **asked)
-        planned, batch = plan(imported, question, lambda network: _raced(network, options)), Batch([])
+        # For the least traffic, a model's answer is what build ships: runs of all of its chains would take minutes.
+        decided = replace(options, run=options.run and options.objective == "latency")
+        planned, batch = plan(imported, question, lambda network: _raced(network, decided)), Batch([])
     for member in planned.members:
         if member.refused and member.case.name not in {each.name for each in planned.network.refused}:
             batch.tell(f"{member.case.name}: not planned: {member.refused}")
@@ -201,8 +203,8 @@ def _question(limit: int, options: Options) -> Question:
 
 
 def _raced(network: PlannedNetwork, options: Options) -> PlannedNetwork:
-    """Decide chains by runs of the plans that the model can't part, where the objective is latency."""
-    if not options.run or options.objective != "latency":
+    """Decide chains by runs of the plans that the model can't part, where the objective is latency or traffic."""
+    if not options.run or options.objective not in ("latency", "traffic"):
         return network
     from hexconv.search.plan_runs import cases_to_run, counts_of, raced
 

@@ -1,17 +1,21 @@
 """Decide by simulator runs between plans that the model can't part: their packets differ by less than its error.
 
-Run are the cuts on the front of packets and bytes, the whole chain under its best plans, and what `hexconv run` takes
-where no plan is stated, if that fits. Of those within `SLACK` of the fewest packets that were counted, the one that
-moves the fewest bytes is the answer. Where a run is missing its reason is kept, and the model decides without it. Runs
-go side by side on all cores, each case once, and what was counted is kept by content.
+Run are the whole chain under plans that move as few bytes as its best, with stripes of several heights, and what
+`hexconv run` takes where no plan is stated, if that fits. For the least latency, also the cuts on the front of packets
+and bytes; for the least traffic, plans of the least bytes alone. Of those within `SLACK` of the fewest packets that
+were counted, the one that moves the fewest bytes is the answer. Where a run is missing its reason is kept, and the
+model decides without it. Runs go side by side on all cores, each case once, and what was counted is kept by content.
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from hexconv.apart import Limits, cores, do_all
 from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
@@ -21,34 +25,83 @@ from hexconv.run.simulator.made_files import cached, content_key, provenance
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.search.cuts import Cut, Piece
-from hexconv.search.grid import Figures
+from hexconv.search.grid import Figures, evaluate
 from hexconv.search.planned_chains import CUT, DEFAULT, PLAN, Answer, Contender, ContenderRun, Race
-from hexconv.search.question import SLACK
-from hexconv.spec import Case
+from hexconv.search.question import SLACK, ranked
+from hexconv.search.space import Space
+from hexconv.spec import Case, tensor_extents
 from hexconv.working import tell
 
 JOB = "hexconv.search.plan_runs:counted"
 MEMORY_BYTES = 8 << 30
 ROOMS = ("spec", "layout", "kernel", "compute", "tir", "schedule", "lower", "run")
 """The packages on which it depends what a run takes."""
-MOST_CUTS, MOST_PLANS = 3, 2
+MOST_CUTS, MOST_PLANS = 3, 3
 """The most cuts of a front, and the most plans of the whole chain, that are run."""
+APART = 4
+"""How many times as many stripes the next plan that is run has at least."""
 
 
 def contenders(answer: Answer) -> tuple[Contender, ...]:
-    """Return what to run of a chain: nothing unless the objective is latency on Hexagon."""
-    question, cuts = answer.question, answer.cuts.quick
-    if question.objective != "latency" or question.target == "llvm" or not cuts:
+    """Return what to run of a chain: nothing unless runs on Hexagon can decide its objective."""
+    question, cut = answer.question, answer.cuts.best
+    if question.target == "llvm" or cut is None:
         return ()
-    within = cuts[0].latency_packets * (1 + max(answer.found.proof.model_error or 0.0, SLACK))
-    quick = [cut for cut in cuts if cut.latency_packets <= within]
-    leading = [_whole(answer, figures) for figures in answer.found.leading if figures.latency_packets <= within]
-    found = [*quick[:: -(-len(quick) // MOST_CUTS)], quick[-1], *leading[:MOST_PLANS]]
-    every = [Contender(CUT if len(cut.pieces) > 1 else PLAN, answer.cases(cut), cut) for cut in dict.fromkeys(found)]
-    if answer.unplanned:
-        default = _whole(answer, answer.unplanned)
-        every.append(Contender(DEFAULT, answer.cases(default), default))
+    if question.objective == "latency":
+        return _in_race(answer, _quickest(answer), answer.unplanned)
+    if question.objective != "traffic" or [piece.figures.plan.kernel for piece in cut.pieces] != ["hvx"]:
+        return ()
+    default = answer.unplanned
+    moves_as_few = default is not None and default.traffic_bytes == cut.traffic_bytes
+    found = _in_race(answer, [cut, *_alike(answer, _within(answer, cut))], default if moves_as_few else None)
+    return found if len(found) > 1 else ()
+
+
+def _in_race(answer: Answer, cuts: Iterable[Cut], default: Figures | None) -> tuple[Contender, ...]:
+    """Return contenders, each case once, and what a run takes without a plan, if that takes part."""
+    every = [Contender(CUT if len(cut.pieces) > 1 else PLAN, answer.cases(cut), cut) for cut in dict.fromkeys(cuts)]
+    if default:
+        whole = _whole(answer, default)
+        every.append(Contender(DEFAULT, answer.cases(whole), whole))
     return tuple({each.cases: each for each in every}.values())
+
+
+def _quickest(answer: Answer) -> list[Cut]:
+    """Return cuts on the front and plans of the whole chain that the model can't part from the quickest one."""
+    if not (cuts := answer.cuts.quick):
+        return []
+    within = _within(answer, cuts[0])
+    quick = [cut for cut in cuts if cut.latency_packets <= within]
+    return [*quick[:: -(-len(quick) // MOST_CUTS)], quick[-1], *_alike(answer, within)]
+
+
+def _within(answer: Answer, cut: Cut) -> float:
+    """Return the packets up to which the model can't part others from a cut."""
+    return cut.latency_packets * (1 + max(answer.found.proof.model_error or 0.0, SLACK))
+
+
+def _alike(answer: Answer, within: float) -> list[Cut]:
+    """Return plans of the whole chain that move as few bytes as its best, with far more stripes each.
+
+    The model has the same parts for stripes of any height, but LLVM compiles the loops around a conv in other ways:
+    that changes packets by a percent or two, which runs alone tell.
+    """
+    best, question = answer.found.best, answer.question.settled(answer.chain)
+    if best is None or best.plan.kernel != question.plan.kernel:
+        return []
+    grid = evaluate(answer.chain, Space.of(answer.chain, question.plan, question.storages), question.rates)
+    fits = (grid.footprint_bytes <= question.vtcm_bytes) & (grid.traffic_bytes == best.traffic_bytes)
+    alike = np.flatnonzero(fits & (grid.latency_packets <= within))
+    ordered = ranked(grid, alike, replace(question, objective="traffic"))
+    rows, by_stripes = tensor_extents(answer.chain)[-1].rows, dict[int, Figures]()
+    for figures in (best, *(grid.figures(int(number)) for number in ordered)):
+        by_stripes.setdefault(ceil(rows / figures.plan.stripe_rows), figures)
+    found, least = [best], 1
+    for stripes, figures in sorted(by_stripes.items(), key=lambda each: each[0]):
+        if stripes >= least:
+            found.append(figures)
+            least = APART * stripes
+    return [_whole(answer, figures) for figures in dict.fromkeys(found)][:MOST_PLANS]
 
 
 def _whole(answer: Answer, figures: Figures) -> Cut:

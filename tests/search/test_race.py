@@ -1,21 +1,26 @@
 """The answer is the fastest of what was run: plans, the default, and the best cut."""
 
 import json
+from dataclasses import replace
+from itertools import pairwise
+from math import ceil
 from pathlib import Path
 
 import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.report import race_lines
-from hexconv.search import Answer, ContenderRun, Question, contenders, decided, plan_chain
+from hexconv.search import Answer, ContenderRun, Question, best_plan, contenders, decided, plan_chain
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.search.planned_chains import CUT, DEFAULT, PLAN
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, Target
 
 CONV = Conv2d(out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-6))
 CHAIN = Chain(input=(1, 20, 20, 32), dtype="uint8", conv=(CONV, CONV))
 DEFAULT_BYTES = figures_of(CHAIN, Case("c", CHAIN, Plan(), states_plan=False).settled, rates("v68")).footprint_bytes
+
+SMALLEST_BYTES = best_plan(CHAIN, Question(1 << 22, "footprint", Plan(storage="vtcm"))).smallest.footprint_bytes
 
 
 def planned(limit: int, objective: str = "latency") -> Answer:
@@ -47,7 +52,41 @@ def test_run_is_what_the_model_can_not_part_and_what_takes_no_plan() -> None:
 
 def test_a_default_that_does_not_fit_and_other_objectives_are_not_run() -> None:
     assert DEFAULT not in [contender.kind for contender in contenders(planned(DEFAULT_BYTES - 1))]
-    assert contenders(planned(DEFAULT_BYTES, "traffic")) == ()
+    for objective in ("time", "footprint"):
+        assert contenders(planned(DEFAULT_BYTES, objective)) == ()
+
+
+@pytest.mark.parametrize("limit", [1 << 22, 1 << 18, 1 << 17, 100_000, 80_000])
+def test_of_plans_that_move_least_the_runs_take_the_one_with_the_fewest_packets(limit: int) -> None:
+    chain = replace(CHAIN, input=(1, 40, 40, 32), output_layout="NHWC")
+    asked = plan_chain(Case("c", chain, Plan()), Question(limit, "traffic", target="hexagon"))
+    (first, *others), best = contenders(asked), asked.cuts.best
+    assert best
+    assert first.cut == best
+    assert {each.cut.traffic_bytes for each in others} == {best.traffic_bytes}
+    assert all(each.cut.footprint_bytes <= limit for each in others)
+    rows = chain.shapes[-1][1]
+    stripes = [ceil(rows / each.cases[0].plan.stripe_rows) for each in others if each.kind == PLAN]
+    assert all(4 * fewer <= more for fewer, more in pairwise(stripes))
+    for winner in (first, *others):
+        runs = [ContenderRun(each, 1000 if each == winner else 1001) for each in (first, *others)]
+        answer = decided(asked, runs)
+        assert answer.cuts.best == winner.cut
+        assert answer.found.best == winner.cut.pieces[0].figures
+
+
+def test_nothing_is_run_for_the_least_traffic_of_scalar_code_of_pieces_and_of_this_machine() -> None:
+    floats = Chain(input=(1, 20, 20, 32), conv=(replace(CONV, kernel=(1, 1), requantize=None),))
+    asking: tuple[tuple[Chain, Target, int, int], ...] = (
+        (floats, "hexagon", 1 << 22, 1),
+        (CHAIN, "llvm", 1 << 22, 1),
+        (CHAIN, "hexagon", SMALLEST_BYTES - 1, 2),
+    )
+    for chain, target, limit, pieces in asking:
+        asked = plan_chain(Case("c", chain, Plan()), Question(limit, "traffic", target=target))
+        assert asked.cuts.best
+        assert len(asked.cuts.best.pieces) == pieces
+        assert contenders(asked) == ()
 
 
 def test_of_the_quickest_runs_the_one_that_moves_least_is_the_answer_and_so_is_its_case() -> None:
