@@ -178,7 +178,7 @@ def _account(grid: Grid, order: Integers, question: Question) -> tuple[Excluded,
     return (
         Excluded(f"footprint over {question.vtcm_bytes} bytes", grid.space.size - len(order)),
         Excluded(f"fits, {first} above the {'fewest' if slack else 'answer'}'s{within}", len(order) - len(as_good)),
-        Excluded(f"fits, as good, {second} or {third} above the answer's", len(as_good) - equal),
+        Excluded(f"fits, as good, {second} or {third} above those of the model's first", len(as_good) - equal),
         Excluded("fits, equal in all figures, declared later", equal - 1),
     )
 
