@@ -24,7 +24,7 @@ from hexconv.network.program_steps import INPUT, Call, Operation, Other, Program
 from hexconv.network.resident_sets import handed_bytes
 from hexconv.network.simplified import simplified
 from hexconv.run.given import Given, bounded, weights_of
-from hexconv.run.tensors import Array, Tensors, random_tensors
+from hexconv.run.tensors import Array, Tensors
 from hexconv.search import Answer, PlannedNetwork, Question, plan_all
 from hexconv.search.adds_apart import adds_apart
 from hexconv.search.cuts import Cut, Piece
@@ -292,7 +292,7 @@ def _pieces(answer: Answer, weights: Mapping[str, Array]) -> Iterator[tuple[Case
     cut = answer.cuts.best
     for piece, winner in zip(cut.pieces, answer.pieces(cut), strict=True) if cut else ():
         own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
-        yield winner.case, own.over(random_tensors(winner.case.chain))
+        yield winner.case, own.whole(winner.case.chain)
 
 
 def said_of(others: Sequence[Operation]) -> Iterator[str]:

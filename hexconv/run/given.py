@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.fills import Fills, fills_text, tensor_names
 from hexconv.run.measurement import Array
-from hexconv.run.tensors import Tensors
+from hexconv.run.tensors import Tensors, random_image
 from hexconv.spec import Chain
 from hexconv.spec.case import with_limits
 from hexconv.spec.fields import first_complaint
@@ -180,6 +180,14 @@ class Given:
         filters = tuple(self.weights.get(filter_name(number), drawn.filters[number - 1]) for number in numbers)
         vectors = {name: self.weights[name] for name in drawn.vectors}
         return Tensors(image, filters, tuple(self.weights.get(bias_name(number)) for number in numbers), vectors)
+
+    def whole(self, chain: Chain) -> Tensors:
+        """Return the tensors of a run whose weights are all given: as `over` random ones, of which none are drawn."""
+        assert self.weights is not None
+        biases = tuple(self.weights.get(bias_name(index + 1)) for index in range(len(chain.conv)))
+        vectors = {name: self.weights[name] for name in vector_names(chain)}
+        image = random_image(chain) if self.image is None else self.image
+        return Tensors(image, tuple(filters_of(chain, self.weights)), biases, vectors)
 
     def fill(self, fills: Fills) -> str:
         """Write in words what the tensors that are not given are filled with.

@@ -86,6 +86,11 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     return filled_tensors(chain, fills_of_run(chain, 0, seed), seed)
 
 
+def random_image(chain: Chain, seed: int = 0) -> Array:
+    """Return the image of `random_tensors`, for a run whose weights are given: none are drawn."""
+    return _image(np.random.default_rng(seed), chain, fills_of_run(chain, 0, seed)[0])
+
+
 def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     """Return tensors with the given fills; random values are drawn from `seed`.
 

@@ -188,14 +188,28 @@ def quickest(grid: Grid, fitting: Integers, question: Question) -> tuple[Figures
 
     Of plans that move equally few bytes in about the same time, the one with the fewest packets stands for all.
     """
-    moved = grid.traffic_bytes[fitting].astype(float)
-    times = value(grid, question.quickness, question)[fitting].round(DIGITS)
+    fitting, moved, times = _promising(grid, fitting, question)
     packets, sizes = (column[fitting].astype(float) for column in (grid.latency_packets, grid.footprint_bytes))
     found: list[int] = []
     for point in lowered(np.lexsort((sizes, packets, moved, times)), moved):
         alike = np.flatnonzero((moved == moved[point]) & (times <= times[point] * (1 + question.slack / 2)))
         found.append(int(fitting[alike[np.lexsort((sizes[alike], packets[alike]))[0]]]))
     return tuple(map(grid.figures, found))
+
+
+def _promising(grid: Grid, fitting: Integers, question: Question) -> tuple[Integers, Integers, Integers]:
+    """Return those of some plans that may be on their front, or stand for such a one, with their bytes and times.
+
+    No plan of the front moves more than the quickest one does, nor takes longer than the one that moves the least, and
+    those that stand for one are longer by no more than what counts as equal.
+    """
+    moved = grid.traffic_bytes[fitting].astype(float)
+    times = value(grid, question.quickness, question)[fitting].round(DIGITS)
+    if not len(fitting):
+        return fitting, moved, times
+    most_moved, longest = moved[times == times.min()].min(), times[moved == moved.min()].min()
+    kept = (moved <= most_moved) & (times <= longest * (1 + question.slack / 2))
+    return fitting[kept], moved[kept], times[kept]
 
 
 def lowered(order: Integers, values: Integers) -> Integers:

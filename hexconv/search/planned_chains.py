@@ -201,11 +201,12 @@ def plan_chain(case: Case, question: Question) -> Answer:
         InputError: the kernel has no figures for the objective.
         Unsupported: no plan can serve the chain.
     """
-    answer = _planned(case, question)
-    if question.caches != "as-needed" or not _is_short_of_vtcm(answer):
-        return answer
-    outside = _planned(case, replace(question, caches="anywhere"))
-    return outside if _is_better(outside.cuts.best, answer.cuts.best, question) else answer
+    answer, quickest = _planned(case, question)
+    if question.caches == "as-needed" and _is_short_of_vtcm(answer):
+        outside = _planned(case, replace(question, caches="anywhere"))
+        if _is_better(outside[0].cuts.best, answer.cuts.best, question):
+            answer, quickest = outside
+    return _beside_others(answer, quickest)
 
 
 MUCH = 1.5
@@ -230,26 +231,29 @@ def _is_better(cut: Cut | None, other: Cut | None, question: Question) -> bool:
     return value(cut, first, question) < value(other, first, question) * (1 - SLACK)
 
 
-def _planned(case: Case, question: Question) -> Answer:
-    """Plan one chain, its caches placed in one way."""
+def _planned(case: Case, question: Question) -> tuple[Answer, Cut | None]:
+    """Plan one chain, its caches placed in one way; and return the best cut before it is held against no plan."""
     found, cuts = best_weighed(case.chain, question), best_cuts(case.chain, question)
     missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
-    usual = None if question.caches in IN_VTCM else replace(question, caches="all-in-vtcm")
-    all_in_vtcm = best_weighed(case.chain, usual).best if usual else None
-    cut_in_vtcm = best_cuts(case.chain, usual).best if usual else None
-    speeds = other_speeds(case.chain, question, cuts.best) if cuts.best and question.objective == "time" else ()
     default = _unplanned(case, question)
-    return Answer(
-        case.name,
-        case.chain,
-        question,
-        found,
-        _no_worse(cuts, default, case.chain, question),
-        missing,
-        all_in_vtcm=all_in_vtcm,
-        cut_in_vtcm=cut_in_vtcm,
-        unplanned=default,
-        other_speeds=speeds,
+    held = _no_worse(cuts, default, case.chain, question)
+    return Answer(case.name, case.chain, question, found, held, missing, unplanned=default), cuts.best
+
+
+def _beside_others(answer: Answer, quickest: Cut | None) -> Answer:
+    """Return the answer to a question beside what it would be with all caches in VTCM, and with memory of other speeds.
+
+    Args:
+        answer: the answer.
+        quickest: the best cut before it was held against no plan.
+    """
+    chain, question = answer.chain, answer.question
+    usual = None if question.caches in IN_VTCM else replace(question, caches="all-in-vtcm")
+    return replace(
+        answer,
+        all_in_vtcm=best_weighed(chain, usual).best if usual else None,
+        cut_in_vtcm=best_cuts(chain, usual).best if usual else None,
+        other_speeds=other_speeds(chain, question, quickest) if quickest and question.objective == "time" else (),
     )
 
 

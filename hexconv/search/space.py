@@ -19,10 +19,11 @@ traffic where two neighbours both read the columns that they share, and memory w
 at those that may improve on plans of whole rows, the widest first, since they read the least.
 """
 
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 from typing import Any, get_args
 
@@ -187,14 +188,18 @@ class Space:
 
     def plan(self, number: int) -> Plan:
         """Return one plan of the space."""
-        ends = np.cumsum(self._sizes)
-        strips = int(np.searchsorted(ends, number, side="right"))
-        words, (_, *others) = _words_in_strips(self.words, self.strips[strips]), self.shape
-        rest = int(number) - int(ends[strips]) + self._sizes[strips]
-        word, h, k = np.unravel_index(rest, (len(words), *others))
+        strips = bisect_right(self._ends, number)
+        words, (_, heights, tiles) = _words_in_strips(self.words, self.strips[strips]), self.shape
+        stripes, k = divmod(int(number) - self._ends[strips] + self._sizes[strips], tiles)
+        word, h = divmod(stripes, heights)
         h_split = int(self.h_splits[h]) if h < len(self.h_splits) else None
         rows = None if h_split else self.rows[h - len(self.h_splits)]
         return _with_splits(words[word], h_split, rows, int(self.k_splits[k]))
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of the first plan behind those with each kind of strips."""
+        return list(accumulate(self._sizes))
 
     @cached_property
     def _sizes(self) -> list[int]:
