@@ -13,8 +13,8 @@ Each element keeps its code, so that all other tensors keep their values. A Pad 
 zero point needs neither of them.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from pathlib import Path
@@ -24,21 +24,14 @@ import onnx
 from onnx import helper, numpy_helper
 
 from hexconv.model.constants import Array
+from hexconv.model.edits import DEQUANTISE, MOST_NODES, MOVES, PAD, PER_AXIS, QUANTISE, Edits
 from hexconv.model.granularity import along, is_per_tensor, per_slice, spread
-from hexconv.model.graph import RELABELS, Graph, Node, passes
+from hexconv.model.graph import Graph, Node, passes
 from hexconv.model.pointwise import ELEMENTWISE
 from hexconv.model.refused import Refused
 
-MOVES = frozenset((*RELABELS, "Transpose", "Slice", "DepthToSpace", "SpaceToDepth"))
-"""Operators whose results are elements of their first input."""
-QUANTISE, DEQUANTISE, PAD = "QuantizeLinear", "DequantizeLinear", "Pad"
-OLDEST_PAD = 11
-"""The opset from which on codes can be padded."""
-PER_AXIS = 13
-"""The opset from which on quantisers have an axis."""
 NARROW = ("int4", "uint4")
 """Constants of these are moved here: ONNX Runtime moves none of them."""
-MOST_NODES = 32
 LARGEST_FILTER = 1 << 26
 
 
@@ -51,138 +44,14 @@ def commuted(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     """
     if any(_op(node) == QUANTISE or _op(node) == DEQUANTISE for node in model.graph.node):
         for step in (_before_quantisers, _behind_dequantisers):
-            edits = _Edits(model, Graph.of(model, folder))
+            edits = Edits(model, Graph.of(model, folder))
             step(edits)
             edits.apply()
     return model
 
 
-def _read(node: onnx.NodeProto) -> Iterator[str]:
-    own = Node.of(node)
-    return chain(own.inputs, own.captured)
-
-
 def _op(node: onnx.NodeProto) -> str:
     return Node.of(node).op.rpartition(".")[2]
-
-
-@dataclass
-class _Edits:
-    """Changes to a model.
-
-    Attributes:
-        model: the model.
-        graph: its graph as it was before them.
-        instead: the nodes that take the place of a node.
-        beside: the nodes that stand behind a node, which stays if anything reads it.
-        left: the nodes that nothing may read any more.
-        narrow: constants of less than a byte that were moved, by their names.
-    """
-
-    model: onnx.ModelProto
-    graph: Graph
-    instead: dict[Node, list[onnx.NodeProto]] = field(default_factory=dict)
-    beside: dict[Node, list[onnx.NodeProto]] = field(default_factory=dict)
-    left: set[Node] = field(default_factory=set)
-    narrow: dict[str, Array] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.protos = dict(zip(self.graph.nodes, self.model.graph.node, strict=True))
-        self.names = {name for node in self.graph.nodes for name in (*node.inputs, *node.outputs)}
-        self.opset = next((each.version for each in self.model.opset_import if each.domain in ("", "ai.onnx")), 1)
-
-    def path(self, tensor: str, *, alone: bool) -> list[Node]:
-        """The nodes that lead to a tensor and only move or pad values, the nearest first.
-
-        Args:
-            tensor: the tensor.
-            alone: whether nothing else may read what they make.
-        """
-        found: list[Node] = []
-        while (node := self.graph.maker(tensor)) and len(found) < MOST_NODES:
-            if alone and self.graph.only_reader(tensor) is None:
-                break
-            if (
-                node.op not in MOVES
-                and not passes(self.graph, node)
-                and not (node.op == PAD and self._pads_codes(node))
-            ):
-                break
-            found.append(node)
-            tensor = node.inputs[0]
-        return found
-
-    def _pads_codes(self, node: Node) -> bool:
-        return self.opset >= OLDEST_PAD and (not node.input(2) or self.graph.is_constant(node.input(2)))
-
-    def moved(self, node: Node, codes: str, fill: Array | None, result: str) -> onnx.NodeProto:
-        """A node that moves values, on codes.
-
-        Args:
-            node: the node.
-            codes: the codes that it reads.
-            fill: the code that it adds, where it is a Pad that adds one.
-            result: the codes that it makes.
-        """
-        proto = onnx.NodeProto()
-        proto.CopyFrom(self.protos[node])
-        proto.input[0], proto.output[0] = codes, result
-        if node.op == PAD:
-            added = "" if fill is None else self.constant(f"{result}/fill", fill)
-            del proto.input[2:]
-            proto.input.extend([added, *node.inputs[3:4]] if added or node.input(3) else [])
-        return proto
-
-    def constant(self, name: str, value: Array) -> str:
-        """Store a constant; return its name."""
-        name = self.fresh(name)
-        self.model.graph.initializer.append(numpy_helper.from_array(value, name))
-        return name
-
-    def fresh(self, name: str) -> str:
-        """A name that no tensor has yet."""
-        while name in self.names:
-            name += "'"
-        self.names.add(name)
-        return name
-
-    def state(self, tensor: str, dtype_of: str, shape_of: str) -> None:
-        """State the type of a new tensor."""
-        if tensor in self.graph.types:
-            return
-        dtype, shape = self.graph.type_of(dtype_of).dtype, self.graph.type_of(shape_of).shape
-        sizes = None if shape is None else [None if size == "?" else size for size in shape]
-        info = helper.make_tensor_value_info(tensor, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), sizes)
-        self.model.graph.value_info.append(info)
-
-    def apply(self) -> None:
-        """Put new nodes in their places, and leave out nodes that nobody reads."""
-        nodes = [
-            (node, [*self.instead.get(node, [self.protos[node]]), *self.beside.get(node, [])])
-            for node in self.graph.nodes
-        ]
-        while True:
-            read = {name for _, protos in nodes for proto in protos for name in _read(proto)} | {*self.graph.outputs}
-            dead = {node for node in self.left - self.instead.keys() if not read & set(node.outputs)}
-            self.left -= dead
-            nodes = [(node, protos[1:] if node in dead else protos) for node, protos in nodes]
-            if not dead:
-                break
-        if self.instead:
-            copy = onnx.GraphProto()
-            copy.node.extend(proto for _, each in nodes for proto in each)
-            _name_apart(copy)
-            del self.model.graph.node[:]
-            self.model.graph.node.extend(copy.node)
-
-
-def _name_apart(graph: onnx.GraphProto) -> None:
-    """Rename nodes whose names others have: ONNX Runtime refuses two nodes of one name."""
-    names = set[str]()
-    for node in graph.node:
-        while node.name in names:
-            node.name += "'"
-        names |= {node.name} - {""}
 
 
 def _adds(node: Node) -> bool:
@@ -224,7 +93,7 @@ def _fill_of(graph: Graph, quantiser: Node) -> _Fill | None:
     return _Fill(*values) if all(map(is_per_tensor, values)) and values[0].reshape(()) > 0 else None
 
 
-def _before_quantisers(edits: _Edits) -> None:
+def _before_quantisers(edits: Edits) -> None:
     """Quantise before values are moved or padded, where a conv makes them, or a Pad comes before a conv."""
     for node in edits.graph.nodes:
         if not node.op.endswith(QUANTISE) or node.op.endswith(DEQUANTISE):
@@ -240,7 +109,7 @@ def _before_quantisers(edits: _Edits) -> None:
             continue
 
 
-def _quantise_first(edits: _Edits, node: Node, path: Sequence[Node]) -> None:
+def _quantise_first(edits: Edits, node: Node, path: Sequence[Node]) -> None:
     graph, source = edits.graph, path[-1].inputs[0]
     fill, pads = _fill_of(graph, node), any(each.op == PAD for each in path)
     if fill is None or not (_comes_from_conv(graph, source) or (pads and _goes_to_conv(graph, node.outputs[0]))):
@@ -296,7 +165,7 @@ def _goes_to_conv(graph: Graph, codes: str) -> bool:
     return False
 
 
-def _behind_dequantisers(edits: _Edits) -> None:
+def _behind_dequantisers(edits: Edits) -> None:
     """Dequantise behind what moves or pads the values that a Conv reads: its image, and its filter."""
     for node in edits.graph.nodes:
         for tensor in node.inputs[:2] if node.op == "Conv" else ():
@@ -312,7 +181,7 @@ def _behind_dequantisers(edits: _Edits) -> None:
                 continue
 
 
-def _dequantise_last(edits: _Edits, before: Node, path: Sequence[Node]) -> None:
+def _dequantise_last(edits: Edits, before: Node, path: Sequence[Node]) -> None:
     graph, codes = edits.graph, before.inputs[0]
     fill = _fill_of(graph, before)
     pads = [each for each in path if _adds(each)]
@@ -344,7 +213,7 @@ def _dequantise_last(edits: _Edits, before: Node, path: Sequence[Node]) -> None:
     edits.left |= {before, *path[1:]}
 
 
-def _beside(edits: _Edits, node: Node, codes: str, like: str, fill: Array | None) -> str:
+def _beside(edits: Edits, node: Node, codes: str, like: str, fill: Array | None) -> str:
     """Move codes, of the dtype of `like`, as a node moves values, once for all that read them; return their name."""
     for proto in chain(edits.beside.get(node, []), edits.instead.get(node, [])):
         if proto.op_type == node.op and proto.input[0] == codes:
@@ -362,7 +231,7 @@ def _beside(edits: _Edits, node: Node, codes: str, like: str, fill: Array | None
     return result
 
 
-def _along_outputs(edits: _Edits, dequantise: Node, path: Sequence[Node]) -> list[Array] | None:
+def _along_outputs(edits: Edits, dequantise: Node, path: Sequence[Node]) -> list[Array] | None:
     """Scales, and zero points where there are any, for each slice along axis 0 of what a path makes of constants.
 
     None where they differ within a slice.

@@ -22,11 +22,11 @@ from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
 from hexconv.errors import InputError
-from hexconv.model.commuted import commuted
 from hexconv.model.constants import Array, Constants
 from hexconv.model.contributed import as_standard
 from hexconv.model.graph import TensorType, tensor_types
 from hexconv.model.refused import Refused
+from hexconv.model.transposed import with_phases
 
 MOST_NODES = 100_000
 Sizes = Mapping[tuple[str, str], int]
@@ -171,7 +171,7 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
         if shapes:
             _fix_inputs(model, shapes, str(path))
             del model.graph.value_info[:]
-        return commuted(inferred(model, path.parent), path.parent)
+        return with_phases(inferred(model, path.parent), path.parent)
     except OSError as error:
         raise InputError.because(
             f"{path}: {error.strerror or 'not readable'}", "name an ONNX model that can be read"

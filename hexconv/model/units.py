@@ -7,10 +7,10 @@ import onnx
 from pydantic import ValidationError
 
 from hexconv.errors import InputError
-from hexconv.model.commuted import DEQUANTISE, MOVES, PAD
 from hexconv.model.constants import SUBGRAPHS
 from hexconv.model.contributed import is_optimised
 from hexconv.model.conv_unit import Unit
+from hexconv.model.edits import DEQUANTISE, MOVES, PAD
 from hexconv.model.elementwise import with_table
 from hexconv.model.floating import float_unit
 from hexconv.model.geometry import RANKS, image_shape
@@ -38,11 +38,23 @@ def convs_of(graph: Graph) -> Convs:
     units, not_taken = [], []
     for node in each([node for node in graph.nodes if is_conv(node)], "reading", lambda node: node.name):
         try:
-            unit = _past(graph, with_table(graph, _unit(graph, node)))
-            units.append(limited(graph, _checked(graph, unit)))
+            units.append(_taken(graph, node))
         except Refused as refusal:
             not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))
     return Convs(tuple(units), tuple(not_taken))
+
+
+def is_requantised(graph: Graph, node: Node | None) -> bool:
+    """Whether a chain can have a conv with the QuantizeLinear behind it: codes to codes."""
+    try:
+        return node is not None and _taken(graph, node).conv.requantize is not None
+    except Refused:
+        return False
+
+
+def _taken(graph: Graph, node: Node) -> Unit:
+    unit = _past(graph, with_table(graph, _unit(graph, node)))
+    return limited(graph, _checked(graph, unit))
 
 
 def is_conv(node: Node) -> bool:

@@ -12,6 +12,7 @@ from hexconv.model.graph import Node
 from hexconv.model.integer import dequantised_bias
 from hexconv.model.quantised import quantised_filter
 from hexconv.model.refused import Refused
+from hexconv.model.transposed import transposed_padding
 from hexconv.network.elements import Operator, Stored, real_values, steps_of, stored_as
 from hexconv.network.integer_form import (
     PRODUCTS,
@@ -223,22 +224,7 @@ def _read_conv_transpose(reading: Reading, node: Node) -> None:
     result = reading.result(node.outputs[0])
     how: Filters = _of_conv_transpose(reading, node, source)
     strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
-    padding = tuple(node.attributes.get("pads", (0, 0, 0, 0)))
-    if "output_shape" in node.attributes or node.attributes.get("auto_pad", b"NOTSET") in (
-        b"SAME_UPPER",
-        b"SAME_LOWER",
-    ):
-        more = node.attributes.get("output_padding", [0, 0])
-        sides = zip(source.extents[1:3], result.extents[1:3], how.shape[1:3], strides, dilations, more, strict=True)
-        over = [
-            max(stride * (size - 1) + added + (taps - 1) * apart + 1 - made, 0)
-            for size, made, taps, stride, apart, added in sides
-        ]
-        is_upper = node.attributes.get("auto_pad") == b"SAME_UPPER"
-        first = [each // 2 if is_upper else each - each // 2 for each in over]
-        padding = (*first, *(each - begin for each, begin in zip(over, first, strict=True)))
-    if len(padding) != 4 or min(padding) < 0:
-        raise Refused(f"its padding is {list(padding)}; it takes four numbers of at least 0")
+    padding = transposed_padding(node.attributes, source.extents[1:3], result.extents[1:3], how.shape[1:3])
     slides = Window(how.shape[1:3], tuple(strides), tuple(dilations), padding)
     reading.add("conv_transpose", node, [source], result, how, slides)
 

@@ -179,4 +179,5 @@ def test_the_error_of_float32_leaves_one_code_but_for_ties(model: onnx.ModelProt
         assert np.all((bounds.low == bounds.high) | (from_half < 0.02))
         definition.bounds(net.found[unit.source], Arithmetic(False))
         width = definition.steps.high - definition.steps.low
-        assert np.all(width < 0.002 + 1e-5 * np.abs(definition.steps.exact))
+        rounded = 2 * sum(each.off_steps or 0.0 for each in unit.inexact)  # biases that are no whole units of the sums
+        assert np.all(width < 0.002 + rounded + 1e-5 * np.abs(definition.steps.exact))
