@@ -282,7 +282,7 @@ static int look_up_in_place(void *user, Tensor tensor, const uint8_t *codes) {
 ALWAYS size_t whole_pieces(const uint8_t *begin, ptrdiff_t step, size_t count, size_t bytes, const uint8_t *end) {
     const ptrdiff_t room = end - begin - (ptrdiff_t)bytes;
     if (room < 0 || step < 0) return 0;
-    return step == 0 ? count : least_of(count, (size_t)(room / step) + 1);
+    return (ptrdiff_t)count * step <= room ? count : least_of(count, step == 0 ? count : (size_t)(room / step) + 1); /* a division takes many packets */
 }
 
 ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size_t size, const struct looked_up *table, int is_whole, const uint8_t *end) {
@@ -361,6 +361,31 @@ struct stretch {
     size_t first, end;
 };
 
+/* Two vectors, or four, are read before one is written, so that they overlap. */
+ALWAYS void copy_some(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t result_step, size_t count) {
+    V read[4];
+    UNROLLED for (size_t i = 0; i < count; i++) read[i] = load(from + (ptrdiff_t)i * step);
+    UNROLLED for (size_t i = 0; i < count; i++) put(to + (ptrdiff_t)i * result_step, read[i]);
+}
+
+/* Pieces of at least a vector; the last vector of a piece ends with it. */
+static __attribute__((noinline)) void copy_pieces(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t result_step, size_t count, size_t size) {
+    for (size_t at = 0; size <= 2 * VECTOR && at < size; at += VECTOR) {
+        const ptrdiff_t behind = (ptrdiff_t)least_of(at, size - VECTOR);
+        const uint8_t *read = from + behind;
+        uint8_t *on = to + behind;
+        size_t i = 0;
+        for (; i + 4 <= count; i += 4, read += 4 * step, on += 4 * result_step) copy_some(read, step, on, result_step, 4);
+        for (; i < count; i++, read += step, on += result_step) put(on, load(read));
+    }
+    if (size <= 2 * VECTOR) return;
+    for (; count > 0; count--, from += step, to += result_step) {
+        size_t i = 0;
+        for (; i + 4 * VECTOR <= size; i += 4 * VECTOR) copy_some(from + i, VECTOR, to + i, VECTOR, 4);
+        for (; i < size; i += VECTOR) copy_some(from + least_of(i, size - VECTOR), 0, to + least_of(i, size - VECTOR), 0, 1);
+    }
+}
+
 /* Pieces of one loop, each of them `repeated`: one after the other. */
 ALWAYS void put_pieces(const struct viewed *work, struct stretch run, const struct hexconv_dimension *repeated, const uint8_t *from, uint8_t *to,
                        size_t size, const struct looked_up *table, const uint8_t *stop) {
@@ -374,7 +399,7 @@ ALWAYS void put_pieces(const struct viewed *work, struct stretch run, const stru
         uint8_t *on = to + (ptrdiff_t)turn * result_step;
         const size_t bytes = (times - 1) * (size_t)apart + VECTOR;
         const size_t whole = whole_pieces(on, result_step, whole_pieces(at, step, run.end - turn, VECTOR, work->source.end), bytes, stop);
-        if (times == 1) for (size_t i = 0; i < whole; i++, at += step, on += result_step) put(on, load(at));
+        if (times == 1) copy_pieces(at, step, on, result_step, whole, VECTOR);
         else if (times == 2) for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
             const V piece = load(at);
             put(on, piece), put(on + apart, piece);
@@ -384,6 +409,10 @@ ALWAYS void put_pieces(const struct viewed *work, struct stretch run, const stru
             for (size_t j = 0; j < times; j++) put(on + (ptrdiff_t)j * apart, piece);
         }
         turn += whole;
+    } else if (size > VECTOR && table == NULL && times == 1 && loop->places == NULL) { /* each writes what is its own alone */
+        const ptrdiff_t step = loop->source_step, result_step = loop->result_step;
+        copy_pieces(from + (ptrdiff_t)turn * step, step, to + (ptrdiff_t)turn * result_step, result_step, run.end - turn, size);
+        turn = run.end;
     }
     for (; turn < run.end; turn++)
         for (size_t j = 0; j < times; j++)

@@ -140,9 +140,12 @@ ALWAYS ptrdiff_t column_at(const struct walked *by, int column) { return (ptrdif
 /* Rows of the source, or the nearest ones, under some rows of the result. */
 ALWAYS struct walked walked_rows(Tensor source, const struct hexconv_window *window, Tensor result, int n, int y, int rows) {
     struct walked by = {{NULL}, {NULL}, (size_t)source->c, source->w, window->left, result->w};
-    for (int i = 0; i < window->rows + (rows - 1) * window->row_stride; i++)
-        by.rows[i] = (const uint8_t *)source->data + hexconv_offset(source, n, limited(0, y * window->row_stride - window->top + i, source->h - 1), 0, 0);
-    for (int i = 0; i < rows; i++) by.to[i] = (uint8_t *)result->data + hexconv_offset(result, n, y + i, 0, 0);
+    const ptrdiff_t pitch = (ptrdiff_t)source->w * source->c, made = (ptrdiff_t)result->w * result->c;
+    const uint8_t *const from = (const uint8_t *)source->data + n * source->h * pitch;
+    uint8_t *const to = (uint8_t *)result->data + ((ptrdiff_t)n * result->h + y) * made;
+    const int first = y * window->row_stride - window->top, count = window->rows + (rows - 1) * window->row_stride;
+    for (int i = 0; i < count; i++) by.rows[i] = from + limited(0, first + i, source->h - 1) * pitch;
+    for (int i = 0; i < rows; i++) by.to[i] = to + i * made;
     return by;
 }
 
@@ -270,6 +273,11 @@ ALWAYS struct halved halved_inside(int is_signed, size_t kernel, int is_odd, siz
     return halved_at(is_signed, is_odd, rows, by, found);
 }
 
+ALWAYS void put_halved(int is_aligned, uint8_t *to, V codes) {
+    if (is_aligned) *(V *)(void *)to = codes;
+    else put(to, codes);
+}
+
 /* Vectors of places, from two vectors of columns each, none of which lies beside the source. */
 ALWAYS void halve_inside(int is_signed, size_t kernel, int is_odd, size_t rows, int are_aligned, const struct walked *given, ptrdiff_t at, ptrdiff_t place, size_t count, struct halved *before) {
     const struct walked by = *given;
@@ -278,14 +286,14 @@ ALWAYS void halve_inside(int is_signed, size_t kernel, int is_odd, size_t rows, 
         const struct halved now = halved_inside(is_signed, kernel, is_odd, rows, are_aligned, &by, at);
         const struct halved next = halved_inside(is_signed, kernel, is_odd, rows, are_aligned, &by, at + 2 * VECTOR);
         UNROLLED for (size_t row = 0; row < rows; row++) {
-            put(by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
-            put(by.to[row] + place + VECTOR, largest_halved(is_signed, kernel, &by, &now, &next, row));
+            put_halved(are_aligned, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
+            put_halved(are_aligned, by.to[row] + place + VECTOR, largest_halved(is_signed, kernel, &by, &now, &next, row));
         }
         last = next;
     }
     if (count > 0) {
         const struct halved now = halved_inside(is_signed, kernel, is_odd, rows, are_aligned, &by, at);
-        UNROLLED for (size_t row = 0; row < rows; row++) put(by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
+        UNROLLED for (size_t row = 0; row < rows; row++) put_halved(are_aligned, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
         last = now;
     }
     *before = last;
@@ -304,15 +312,44 @@ ALWAYS void halve_beside(int is_signed, size_t kernel, int is_odd, size_t rows, 
     *last = now;
 }
 
-static int are_rows_aligned(const struct walked *by) { return by->channels == VECTOR / 2 && by->wide % 2 == 0 && is_aligned(by->rows[0]); }
+/* Whether all vectors that are read and written begin at a multiple of a vector, between the edges. */
+static int are_rows_aligned(const struct walked *by) {
+    return by->channels == VECTOR / 2 && by->wide % 2 == 0 && by->made % 2 == 0 && is_aligned(by->rows[0]) && is_aligned(by->to[0]);
+}
+
+/* Two vectors of columns, each of which lies in the source or beside it. */
+ALWAYS struct halved halved_aligned(int is_signed, size_t kernel, int is_odd, const struct walked *by, ptrdiff_t at, ptrdiff_t wide) {
+    V found[2][ROWS_WALKED];
+    UNROLLED for (int i = 0; i < 2; i++, at += VECTOR) {
+        if (at >= 0 && at < wide) largest_of_column(is_signed, kernel, 2, 2, 1, by->rows, at, found[i]);
+        else UNROLLED for (size_t row = 0; row < ROWS_WALKED; row++) found[i][row] = bytes(is_signed ? 128 : 0);
+    }
+    return halved_at(is_signed, is_odd, 2, by, found);
+}
+
+/* Two whole rows of the result whose vectors are all aligned. */
+ALWAYS void halve_aligned(int is_signed, size_t kernel, int is_odd, const struct walked *given, ptrdiff_t at) {
+    const struct walked by = *given;
+    const ptrdiff_t size = by.made * (ptrdiff_t)by.channels, wide = by.wide * (ptrdiff_t)by.channels;
+    struct halved last;
+    if (kernel > 2) last = halved_aligned(is_signed, kernel, is_odd, &by, at, wide), at += 2 * VECTOR;
+    const ptrdiff_t whole = (wide - at) / (2 * VECTOR), places = size / VECTOR, count = at < 0 || whole < 0 ? 0 : whole < places ? whole : places;
+    ptrdiff_t place = count * VECTOR;
+    halve_inside(is_signed, kernel, is_odd, 2, 1, &by, at, 0, (size_t)count, &last);
+    for (at += 2 * place; place < size; place += VECTOR, at += 2 * VECTOR) {
+        const struct halved now = halved_aligned(is_signed, kernel, is_odd, &by, at, wide);
+        UNROLLED for (size_t row = 0; row < 2; row++) put_halved(1, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
+        last = now;
+    }
+}
 
 /* Some rows of the result; where its padding is odd, a window begins with the last one of two columns. */
 #define HALVE_LARGEST(name, is_signed, kernel, is_odd)                                                                                                            \
     static __attribute__((noinline)) void name##_inside(const struct walked *by, int rows, ptrdiff_t at, ptrdiff_t place, size_t count, struct halved *last) {  \
         if (rows == 1) halve_inside(is_signed, kernel, is_odd, 1, 0, by, at, place, count, last);                                                               \
-        else if (are_rows_aligned(by)) halve_inside(is_signed, kernel, is_odd, 2, 1, by, at, place, count, last);                                               \
         else halve_inside(is_signed, kernel, is_odd, 2, 0, by, at, place, count, last);                                                                         \
     }                                                                                                                                                           \
+    static __attribute__((noinline)) void name##_aligned(const struct walked *by, ptrdiff_t at) { halve_aligned(is_signed, kernel, is_odd, by, at); }                                                                                                                                                           \
     static __attribute__((noinline)) void name##_beside(const struct walked *by, int rows, ptrdiff_t at, ptrdiff_t place, ptrdiff_t wide, ptrdiff_t size, struct halved *last) { \
         if (rows == 1) halve_beside(is_signed, kernel, is_odd, 1, by, at, place, wide, size, last);                                                             \
         else halve_beside(is_signed, kernel, is_odd, 2, by, at, place, wide, size, last);                                                                       \
@@ -322,6 +359,10 @@ static int are_rows_aligned(const struct walked *by) { return by->channels == VE
         ptrdiff_t at = -(by->left + is_odd) * channels, place = kernel == 2 ? 0 : -VECTOR;                                                                      \
         struct halved last;                                                                                                                                     \
         (void)inside;                                                                                                                                           \
+        if (rows == 2 && are_rows_aligned(by) && at % VECTOR == 0) {                                                                                            \
+            name##_aligned(by, at);                                                                                                                             \
+            return;                                                                                                                                             \
+        }                                                                                                                                                       \
         while (place < size) {                                                                                                                                  \
             const ptrdiff_t whole = (wide - at) / (2 * VECTOR), places = (size - place) / VECTOR, count = whole < places ? whole : places;                      \
             if (place >= 0 && at >= 0 && count > 0) {                                                                                                           \
@@ -359,11 +400,13 @@ static void walk_part(const void *given, size_t first, size_t end) {
     const size_t height = (size_t)work->result->h;
     const struct inside inside = inside_of(work->window, work->source->w, work->result->w);
     Walk *const walk = walk_for(work->source, work->window);
-    for (size_t unit = first; unit < end;) {
-        const size_t y = unit % height, rows = least_of(least_of(end - unit, height - y), ROWS_WALKED);
-        const struct walked by = walked_rows(work->source, work->window, work->result, (int)(unit / height), (int)y, (int)rows);
+    size_t n = first / height, y = first % height; /* Hexagon divides in many packets */
+    while (n * height + y < end) {
+        const size_t rows = least_of(least_of(end - n * height - y, height - y), ROWS_WALKED);
+        const struct walked by = walked_rows(work->source, work->window, work->result, (int)n, (int)y, (int)rows);
         walk(&by, inside, (int)rows);
-        unit += rows;
+        y += rows;
+        if (y == height) n++, y = 0;
     }
 }
 
@@ -414,9 +457,12 @@ static size_t rows_of_work(Tensor result, size_t each) {
     return row < FEW * 8 ? FEW * 8 / (row + 1) + 1 : 1;
 }
 
+/* Whether a table, in the order that vlut32 reads, gives each code itself: of four bytes two neighbours, and those 64 further on. */
 static int is_idle(const uint8_t *codes) {
-    for (int i = 0; i < CODES; i++)
-        if (codes[i / 128 * 128 + i % 64 * 2 + i / 64 % 2] != i) return 0;
+    const uint32_t *const fours = (const uint32_t *)(const void *)codes;
+    uint32_t own = 0x41014000u;
+    for (int i = 0; i < CODES / 4; i++, own += i == CODES / 8 ? 0x42424242u : 0x02020202u)
+        if (fours[i] != own) return 0;
     return 1;
 }
 
