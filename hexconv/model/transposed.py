@@ -28,7 +28,7 @@ from hexconv.model.pointwise import ELEMENTWISE, following, leads_on
 from hexconv.model.refused import Refused
 from hexconv.model.units import is_requantised
 
-Padding = tuple[int, ...]
+Padding = tuple[int, int, int, int]
 ADDED = "output_padding"
 OLDEST_SLICE = 10
 """The opset from which on Slice reads its ends from tensors."""
@@ -140,7 +140,7 @@ def transposed_padding(
     Raises:
         Refused: it has other numbers than ONNX allows.
     """
-    padding = tuple(attributes.get("pads", (0, 0, 0, 0)))
+    padding: tuple[int, ...] = tuple(attributes.get("pads", (0, 0, 0, 0)))
     way = attributes.get("auto_pad", b"NOTSET")
     if "output_shape" in attributes or way in (b"SAME_UPPER", b"SAME_LOWER"):
         strides, dilations, more = (
@@ -155,7 +155,8 @@ def transposed_padding(
         padding = (*first, *(each - begin for each, begin in zip(over, first, strict=True)))
     if len(padding) != 4 or min(padding) < 0:
         raise Refused(f"its padding is {list(padding)}; it takes four numbers of at least 0")
-    return padding
+    top, left, bottom, right = padding
+    return top, left, bottom, right
 
 
 @dataclass(frozen=True)
@@ -263,11 +264,11 @@ def _replace(
     window = [rows.window, columns.window]
     inputs = [name for name in names if name]
     nodes.append(helper.make_node("Conv", inputs, [new[node.outputs[0]]], node.name, kernel_shape=window, pads=pads))
-    edits.declare(new[node.outputs[0]], dtype, frames)
+    edits.declare(new[node.outputs[0]], dtype, tuple(frames))
     for each in behind:
         result = edits.fresh(f"{each.outputs[0]}/phases")
         nodes.append(again(edits.protos[each], [new.get(name, name) for name in each.inputs], result))
-        edits.declare(result, edits.graph.type_of(each.outputs[0]).dtype, frames)
+        edits.declare(result, edits.graph.type_of(each.outputs[0]).dtype, tuple(frames))
         new[each.outputs[0]] = result
     end = behind[-1].outputs[0]
     nodes += _spread(edits, new[end], end, axes, made)
@@ -303,7 +304,7 @@ def _stored(edits: Edits, tensor: str, values: _Quantised) -> list[onnx.NodeProt
     arrays = (values.codes, *values.ends)
     names = [edits.constant(f"{tensor}/phases{at}", array) for at, array in enumerate(arrays)]
     result = edits.fresh(f"{tensor}/phases")
-    axis = {"axis": values.axis} if edits.opset >= PER_AXIS else {}
+    axis: dict[str, Any] = {"axis": values.axis} if edits.opset >= PER_AXIS else {}
     edits.declare(result, "float32", values.codes.shape)
     return [helper.make_node(DEQUANTISE, names, [result], result, **axis)]
 
@@ -333,8 +334,8 @@ def _spread(
             edits.constant(f"{result}/{word}", np.array(shape, np.int64))
             for word, shape in zip(("apart shape", "whole shape"), shapes, strict=True)
         ]
-        edits.declare(names[0], dtype, apart)
-        edits.declare(names[1], dtype, [apart[at] for at in order])
+        edits.declare(names[0], dtype, tuple(apart))
+        edits.declare(names[1], dtype, tuple(apart[at] for at in order))
         nodes = [
             helper.make_node("Reshape", [frames, tensors[0]], [names[0]], names[0]),
             helper.make_node("Transpose", [names[0]], [names[1]], names[1], perm=order),
@@ -343,7 +344,7 @@ def _spread(
     if is_whole:
         return nodes or [helper.make_node("Identity", [frames], [result], f"{result}/same")]
     if nodes:
-        edits.declare(spread, dtype, [batch, outputs, *whole])
+        edits.declare(spread, dtype, (batch, outputs, *whole))
     ends = [cut + size for cut, size in zip(cuts, made[2:], strict=True)]
     tensors = [
         edits.constant(f"{result}/{word}", np.array(values, np.int64))

@@ -1,6 +1,7 @@
 """Transposed convs of codes are read as convs whose phases DepthToSpace spreads: the codes of the definition."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -67,7 +68,7 @@ def transposed(net: Quantised, down: tuple, along: tuple, draw: st.DataObject) -
     elif bias == "floats":
         names.append(net.constant(net.random.uniform(-3, 3, outputs), "float32"))
     ends = [stride * (size - 1) + taps - made - begin for size, made, taps, stride, begin in (down, along)]
-    told = {"strides": [down[3], along[3]], "pads": [down[4], along[4], *(max(end, 0) for end in ends)]}
+    told: dict[str, Any] = {"strides": [down[3], along[3]], "pads": [down[4], along[4], *(max(end, 0) for end in ends)]}
     made = net.node("ConvTranspose", names, "up", output_padding=[max(-end, 0) for end in ends], **told)
     if draw.draw(st.booleans()):
         made = net.node("Relu", [made])
