@@ -1,5 +1,5 @@
 """`python -m hexconv` is `hexconv`."""
 
-from hexconv.cli import main
+from hexconv.cli.app import main
 
 main()

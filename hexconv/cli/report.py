@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hexconv.cli.wanted_model import ModelOptions
     from hexconv.model import Manifest
     from hexconv.network.call_costs import CallCost
-    from hexconv.report.page import Page
+    from hexconv.report.page.page import Page
     from hexconv.report.plots import Format
     from hexconv.run.given import Given
     from hexconv.run.profile import Profile
@@ -185,8 +185,8 @@ def _drawn(runs: Sequence[Weighed], batch: Batch, options: Options, json: bool, 
     """Run cases where that was asked for, and draw the page; returns as `report`."""
     from hexconv.cli.answers import write_text
     from hexconv.report.costs import read_sweeps
-    from hexconv.report.page import Page
     from hexconv.report.page.network_view import network_view
+    from hexconv.report.page.page import Page
     from hexconv.report.tables import read_rates
     from hexconv.written import write_folder
 
@@ -257,7 +257,7 @@ def _profiles(runs: Sequence[Weighed], batch: Batch, seconds: float) -> dict[str
 
 def _plots(page: Page, kind: Format) -> dict[str, bytes]:
     """Draw the page's plots as files, by their names."""
-    from hexconv.report.page import anchor
+    from hexconv.report.page.page import anchor
 
     plots = counted(page.plots, "drawing", lambda plot: plot.name)
     return {f"{anchor(plot.name)}.{kind}": plot.file(kind) for plot in plots}

@@ -27,7 +27,7 @@ from hexconv.kernel.row_conv import RowConv
 from hexconv.lower.buffers import cache_name, contents_of
 from hexconv.lower.conv_step import ConvStep, Kept, KernelConv, Rows, StepOperands
 from hexconv.lower.engine_packets import engine_constants
-from hexconv.lower.hvx import hvx_constants, hvx_conv
+from hexconv.lower.hvx.step_code import hvx_constants, hvx_conv
 from hexconv.lower.scalar_conv import scalar_conv
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK

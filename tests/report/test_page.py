@@ -13,7 +13,7 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.report.costs import measured_splits, own_cost, read_sweeps
-from hexconv.report.page import Page, anchor
+from hexconv.report.page.page import Page, anchor
 from hexconv.report.page.worst_cases import Answer, Known
 from hexconv.report.plots import Plot, split_plots, vtcm_plot
 from hexconv.report.plots.plot import DARK, INK, PAPER
