@@ -46,7 +46,7 @@ def test_phases_make_what_a_transposed_conv_scatters(axis: tuple[int, int, int, 
     assert len(frames) == phases.made
     result = (frames @ filters.T).reshape(-1)[phases.cut :][:made]
     assert np.array_equal(result, scattered[begin : begin + made])
-    assert phases.window >= -(-taps // stride), "each tap stands in one phase"
+    assert phases.window == -(-taps // stride), "no phase has more taps than it needs"
 
 
 def transposed(net: Quantised, down: tuple, along: tuple, draw: st.DataObject) -> str:
