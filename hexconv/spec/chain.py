@@ -216,6 +216,8 @@ def check_shapes(where: str, conv: Conv2d, source: Shape) -> None:
         _check_pool(where, conv, source)
     _check_kernel_fits(where, conv, source)
     _check_taps(where, conv, output_shape(conv, source))
+    if conv.pool:
+        _check_windows(where, conv, source)
 
 
 def _check_groups(where: str, conv: Conv2d, channels: int) -> None:
@@ -239,6 +241,23 @@ def _check_pool(where: str, conv: Conv2d, source: Shape) -> None:
     for field in fields(conv):
         if (given := getattr(conv, field.name)) != (allowed := getattr(known, field.name)):
             raise InputError(f"{where}.{field.name}", f"{given} in a pool", f"{allowed}, or no pool")
+
+
+def _check_windows(where: str, conv: Conv2d, source: Shape) -> None:
+    """Refuse a pool of which a window lies in its padding alone: no element is the largest of none."""
+    begins, ends = (conv.padding.top, conv.padding.left), output_shape(conv, source)[1:3]
+    sides = zip(("rows", "columns"), source[1:3], ends, begins, conv.kernel, conv.stride, conv.dilation, strict=True)
+    for axis, size, outputs, begin, taps, stride, dilation in sides:
+        inside = -(-begin // stride), (size + begin - (taps - 1) * dilation - 1) // stride + 1
+        for place in (*range(min(outputs, inside[0])), *range(outputs - 1, max(inside) - 1, -1)):
+            first = place * stride - begin
+            seen = -(-max(-first, 0) // dilation)  # the first tap that is not before the image
+            if seen >= taps or first + seen * dilation >= size:
+                raise InputError(
+                    f"{where}.padding",
+                    f"{begin} {axis} at the beginning, so that window {place} has padding alone",
+                    f"padding with which each window reads some of the {size} {axis} of its input",
+                )
 
 
 def _check_kernel_fits(where: str, conv: Conv2d, shape: Shape) -> None:
