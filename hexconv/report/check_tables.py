@@ -195,6 +195,7 @@ RUN_COLUMNS = {
 def run_row(case: Case, result: "Run") -> dict[str, Any]:
     """A run as a row for JSON: fill, verdict, `seconds`; a run on the simulator also has packets, slots and MACs.
 
+    >>> from hexconv.run.measure import Run
     >>> from hexconv.run.check import Check
     >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> case = Case("small", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan())
