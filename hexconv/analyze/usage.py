@@ -16,12 +16,12 @@ from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.errors import InputError
 from hexconv.kernel.engine import EnginePackets
 from hexconv.spec import Case, KernelChoice
+from hexconv.spec.capacities import SCOPE
 from hexconv.spec.vectors import vectors_bytes
 
 if TYPE_CHECKING:
     from hexconv.lower import Allocation, Cache, Lowered
     from hexconv.lower.counting import Counts
-from hexconv.spec.capacities import SCOPE
 
 
 @dataclass(frozen=True)

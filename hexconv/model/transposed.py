@@ -6,7 +6,7 @@
 Along one axis a result at `y = s j + r` has the taps `k = r + p - s d` of the filter, by the inputs at `j + d`: of each
 phase `r` those are a filter of a conv of stride 1 (Shi et al. 2016, "Is the deconvolution layer the same as a
 convolutional layer?"). The first results of the first `j` may lie before the result; a Slice takes these away. Where
-phases have less taps than others, zeros stand beside them.
+phases have fewer taps than others, zeros stand beside them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from hexconv.model.refused import Refused
 from hexconv.model.units import is_requantised
 
 Padding = tuple[int, int, int, int]
-ADDED = "output_padding"
+TRANSPOSED, ADDED = "ConvTranspose", "output_padding"
 OLDEST_SLICE = 10
 """The opset from which on Slice reads its ends from tensors."""
 
@@ -41,7 +41,6 @@ class Phases:
     Attributes:
         stride: how many phases there are.
         cut: the results of the first frame that lie before the result.
-        first: the input, counted from a frame's number, that the first tap of the conv reads; 0 or less.
         window: the taps of the conv.
         padding: the zeros before and behind the inputs.
         made: the frames that the conv makes.
@@ -50,7 +49,6 @@ class Phases:
 
     stride: int
     cut: int
-    first: int
     window: int
     padding: tuple[int, int]
     made: int
@@ -67,36 +65,31 @@ class Phases:
             stride: its stride.
             begin: how many results it drops at the beginning.
         """
-        ways = [cls._from(size, made, taps, stride, begin, cut) for cut in range(stride)]
-        return min(ways, key=lambda each: (each.window, each.cut))
-
-    @classmethod
-    def _from(cls, size: int, made: int, taps: int, stride: int, begin: int, cut: int) -> "Phases":
-        reads = {
-            (phase, (phase + begin - cut - tap) // stride): tap
-            for phase, tap in product(range(stride), range(taps))
-            if (phase + begin - cut - tap) % stride == 0
-        }
-        places = [place for _, place in reads]
-        first, last = min(0, *places), max(0, *places)
-        frames = -(-(made + cut) // stride)
+        over = stride - 1 - (taps - 1) % stride
+        cut = 0 if -begin % stride <= over else begin % stride
+        reads = {tap: divmod(tap + cut - begin, stride) for tap in range(taps)}
+        ahead = [back for back, _ in reads.values()]
+        first, last = -max(0, *ahead), -min(0, *ahead)
+        frames, window = -(-(made + cut) // stride), last - first + 1
         behind = max(frames - 1 + last - (size - 1), 0)
-        window = last - first + 1
-        chosen = tuple(tuple(reads.get((phase, first + at), -1) for at in range(window)) for phase in range(stride))
-        return cls(stride, cut, first, window, (-first, behind), size - first + behind - window + 1, chosen)
+        chosen = [[-1] * window for _ in range(stride)]
+        for tap, (back, phase) in reads.items():
+            chosen[phase][-back - first] = tap
+        return cls(stride, cut, window, (-first, behind), size - first + behind - window + 1, tuple(map(tuple, chosen)))
 
 
 def with_phases(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     """The model with its transposed convs of codes as convs, and with quantisers beside its convs (`commuted`).
 
-    Those of groups or with dilation stay, and those of which no chain could have the conv.
+    Those of groups, with dilation, or with a stride beyond their taps stay, and those of which no chain could have the
+    conv.
 
     Args:
         model: the model, with shapes inferred; it is changed.
         folder: the folder that external data lies in.
     """
-    left = {node.output[0] for node in model.graph.node if node.op_type != "ConvTranspose"}
-    while any(node.output[0] not in left for node in model.graph.node):
+    left = set[str]()
+    while any(node.op_type == TRANSPOSED and not left.issuperset(node.output) for node in model.graph.node):
         changed = onnx.ModelProto()
         changed.CopyFrom(model)
         edits = Edits(changed, Graph.of(changed, folder))
@@ -114,7 +107,7 @@ def _rewritten(edits: Edits, left: set[str]) -> dict[str, str]:
     """Rewrite the transposed convs whose results are not in `left`; for the result of each, that of its conv."""
     phases = {}
     for node in edits.graph.nodes:
-        if node.op != "ConvTranspose" or node.outputs[0] in left:
+        if node.op != TRANSPOSED or node.outputs[0] in left:
             continue
         try:
             if result := _rewrite(edits, node):
@@ -206,20 +199,20 @@ def _rewrite(edits: Edits, node: Node) -> str:
     filter = _Quantised.of(graph, node.input(1), 1)
     behind = _until_quantised(graph, node)
     source, made = (graph.type_of(name) for name in (node.inputs[0], node.outputs[0]))
-    path = edits.path(node.inputs[0], alone=False)
-    image = graph.maker(path[-1].inputs[0] if path else node.inputs[0])
     is_known = source.is_fixed and made.is_fixed and len(source.shape or ()) == 4
-    if filter is None or filter.codes.ndim != 4 or not behind or not is_known or not image or image.op != DEQUANTISE:
+    if filter is None or filter.codes.ndim != 4 or not behind or not is_known:
         return ""
     if told.get("group", 1) != 1 or any(each != 1 for each in told.get("dilations", (1, 1))):
         return ""
     sizes, results = ([int(size) for size in found.shape or ()] for found in (source, made))
     kernel, strides = filter.codes.shape[2:], tuple(told.get("strides", (1, 1)))
+    if len(strides) != 2 or not all(1 <= stride <= taps for stride, taps in zip(strides, kernel, strict=True)):
+        return ""  # a stride beyond the taps would be phases of zeros, and as many as the file says
     begins = transposed_padding(told, sizes[2:], results[2:], kernel)
     sides = zip(sizes[2:], results[2:], kernel, strides, begins, strict=False)
     rows, columns = (Phases.of(*side) for side in sides)
-    is_padding = all(max(each.padding) < each.window for each in (rows, columns))
-    if not is_padding or edits.opset < OLDEST_SLICE:
+    reads_inputs = all(max(each.padding) < each.window for each in (rows, columns))
+    if not reads_inputs or edits.opset < OLDEST_SLICE:
         return ""
     return _replace(edits, node, behind, filter, (rows, columns), results)
 
@@ -244,14 +237,6 @@ def _replace(
     frames = [made[0], times * outputs, rows.made, columns.made]
     dtype = edits.graph.type_of(node.outputs[0]).dtype
 
-    def again(proto: onnx.NodeProto, inputs: Sequence[str], result: str) -> onnx.NodeProto:
-        copied = onnx.NodeProto()
-        copied.CopyFrom(proto)
-        del copied.input[:]
-        copied.input.extend(inputs)
-        copied.output[0] = result
-        return copied
-
     new = {node.outputs[0]: edits.fresh(f"{node.outputs[0]}/phases")}
     filters = _stored(edits, node.input(1), filter.repeated(times, _filters(filter, axes)))
     bias = _bias(edits, node.input(2), times)
@@ -267,7 +252,10 @@ def _replace(
     edits.declare(new[node.outputs[0]], dtype, tuple(frames))
     for each in behind:
         result = edits.fresh(f"{each.outputs[0]}/phases")
-        nodes.append(again(edits.protos[each], [new.get(name, name) for name in each.inputs], result))
+        copied = onnx.NodeProto()
+        copied.CopyFrom(edits.protos[each])
+        copied.input[:], copied.output[0] = [new.get(name, name) for name in each.inputs], result
+        nodes.append(copied)
         edits.declare(result, edits.graph.type_of(each.outputs[0]).dtype, tuple(frames))
         new[each.outputs[0]] = result
     end = behind[-1].outputs[0]

@@ -245,9 +245,10 @@ def _check_pool(where: str, conv: Conv2d, source: Shape) -> None:
 
 def _check_windows(where: str, conv: Conv2d, source: Shape) -> None:
     """Refuse a pool of which a window lies in its padding alone: no element is the largest of none."""
-    begins, ends = (conv.padding.top, conv.padding.left), output_shape(conv, source)[1:3]
-    sides = zip(("rows", "columns"), source[1:3], ends, begins, conv.kernel, conv.stride, conv.dilation, strict=True)
-    for axis, size, outputs, begin, taps, stride, dilation in sides:
+    pad, made = conv.padding, output_shape(conv, source)[1:3]
+    padded = (pad.top, pad.bottom), (pad.left, pad.right)
+    sides = zip(("rows", "columns"), source[1:3], made, padded, conv.kernel, conv.stride, conv.dilation, strict=True)
+    for axis, size, outputs, (begin, end), taps, stride, dilation in sides:
         inside = -(-begin // stride), (size + begin - (taps - 1) * dilation - 1) // stride + 1
         for place in (*range(min(outputs, inside[0])), *range(outputs - 1, max(inside) - 1, -1)):
             first = place * stride - begin
@@ -255,7 +256,7 @@ def _check_windows(where: str, conv: Conv2d, source: Shape) -> None:
             if seen >= taps or first + seen * dilation >= size:
                 raise InputError(
                     f"{where}.padding",
-                    f"{begin} {axis} at the beginning, so that window {place} has padding alone",
+                    f"{begin} and {end} {axis}, so that window {place} has padding alone",
                     f"padding with which each window reads some of the {size} {axis} of its input",
                 )
 

@@ -361,11 +361,10 @@ struct stretch {
     size_t first, end;
 };
 
-/* Two vectors, or four, are read before one is written, so that they overlap. */
-ALWAYS void copy_some(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t result_step, size_t count) {
-    V read[4];
-    UNROLLED for (size_t i = 0; i < count; i++) read[i] = load(from + (ptrdiff_t)i * step);
-    UNROLLED for (size_t i = 0; i < count; i++) put(to + (ptrdiff_t)i * result_step, read[i]);
+/* Four vectors are read before one is written, so that they overlap. */
+ALWAYS void copy_four(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t result_step) {
+    const V read[4] = {load(from), load(from + step), load(from + 2 * step), load(from + 3 * step)};
+    put(to, read[0]), put(to + result_step, read[1]), put(to + 2 * result_step, read[2]), put(to + 3 * result_step, read[3]);
 }
 
 /* Pieces of at least a vector; the last vector of a piece ends with it. */
@@ -375,14 +374,14 @@ static __attribute__((noinline)) void copy_pieces(const uint8_t *from, ptrdiff_t
         const uint8_t *read = from + behind;
         uint8_t *on = to + behind;
         size_t i = 0;
-        for (; i + 4 <= count; i += 4, read += 4 * step, on += 4 * result_step) copy_some(read, step, on, result_step, 4);
+        for (; i + 4 <= count; i += 4, read += 4 * step, on += 4 * result_step) copy_four(read, step, on, result_step);
         for (; i < count; i++, read += step, on += result_step) put(on, load(read));
     }
     if (size <= 2 * VECTOR) return;
     for (; count > 0; count--, from += step, to += result_step) {
         size_t i = 0;
-        for (; i + 4 * VECTOR <= size; i += 4 * VECTOR) copy_some(from + i, VECTOR, to + i, VECTOR, 4);
-        for (; i < size; i += VECTOR) copy_some(from + least_of(i, size - VECTOR), 0, to + least_of(i, size - VECTOR), 0, 1);
+        for (; i + 4 * VECTOR <= size; i += 4 * VECTOR) copy_four(from + i, VECTOR, to + i, VECTOR);
+        for (; i < size; i += VECTOR) put(to + least_of(i, size - VECTOR), load(from + least_of(i, size - VECTOR)));
     }
 }
 
