@@ -1,12 +1,13 @@
 """Fits the rates of the latency model to runs on the simulator, and writes a file of `hexconv/search/machines`.
 
-python -m reports.rates [plain] [nest] [scalar]       writes hexconv/search/machines/v67.toml
+python -m reports.rates [plain] [nest] [lanes] [scalar]     writes hexconv/search/machines/v67.toml
 
 Plain kernels have two rates for each dtype, those that fit the packets of 20 cases best (least squares of relative
 errors), and an error: how far nine of ten of these cases are off. HVX kernels have a price for each part. The prices
 fit the stages of drawn cases best, none is below 0, and all are scaled so that nine of ten of these cases are as near
-as can be. `reports.model` finds their error on other chains and writes it into the file. Scalar code beside HVX
-kernels has prices of its own parts, found in the same way, and an error on other chains.
+as can be. `lanes` fits the prices of `OF_LANES` alone, to those of these cases that have convs whose lanes are pixels,
+rings or strips, which takes half of the time. `reports.model` finds their error on other chains and writes it into the
+file. Scalar code beside HVX kernels has prices of its own parts, found in the same way, and an error on other chains.
 
 Every run is kept in `build/rates.journal`: a command that was interrupted goes on from there.
 """
@@ -131,7 +132,16 @@ def unseen(stages: Sequence[Stage], known: Mapping[str, float]) -> dict[str, flo
 
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
-KERNELS = ("plain", "nest", "scalar")
+KERNELS = ("plain", "nest", "lanes", "scalar")
+OF_LANES = (
+    *("of_pixels", "lane_load", "lane_run", "lane_loop", "lane_row", "lane_channel", "lane_sum", "across"),
+    *("dealt", "merged", "plane", "phased", "ring_step", "ring_made", "ring_read", "ring_row", "ring_handed"),
+    *("output_part", "block_start", "strip_pair", "edge_pair", "strip_read", "strip_row", "strip_output"),
+    *("strip_write", "strip_asked", "strip_started", "strip_handed"),
+)
+"""The parts of convs whose lanes are pixels, and of what plans in rings and in strips do beside."""
+HAVE_LANES = ("of_pixels", "ring_row", "ring_read", "strip_read", "strip_asked")
+"""Of these, the parts that say whether a case has such a conv, or such a plan."""
 ARCH = "v67"
 """The newest instruction set that the simulator runs."""
 OF_SCALAR_CONVS = 36
@@ -232,6 +242,25 @@ def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Pric
     return replace(known, parts=unseen(stages, known.parts) | robust(stages, known.parts) | scalar)
 
 
+def lanes_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
+    """Return the known prices, with new ones for `OF_LANES`, fitted to what others leave of the stages that have them.
+
+    Of the cases those count that have such a conv, or such a plan.
+    """
+    others = replace(known, parts={name: each for name, each in known.parts.items() if name not in OF_LANES})
+    old = {name: each for name, each in known.parts.items() if name in OF_LANES}
+    have = [case for case in cases if any(nest_parts(Planned.of(case).axes).get(name) for name in HAVE_LANES)]
+    stages = [_of_lanes(stage, others) for case in have for stage in stages_and_whole(case, runs)]
+    stages = [stage for stage in stages if stage.occurs]
+    return replace(known, parts=others.parts | unseen(stages, old) | robust(stages, old))
+
+
+def _of_lanes(stage: Stage, others: Prices) -> Stage:
+    """Return a stage without the parts of other prices, and what these leave of its packets."""
+    own = {name: stage.occurs[name] for name in OF_LANES if stage.occurs.get(name)}
+    return replace(stage, occurs=own, packets=stage.packets - others.packets(stage.occurs))
+
+
 def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
     """Return the known prices, with new ones for scalar code, and their error on half of the mixed cases.
 
@@ -271,7 +300,7 @@ def asked_kernels(arguments: Sequence[str]) -> Sequence[str]:
     """Return the kernels whose rates a command line asks for; all where it names none.
 
     >>> asked_kernels([]), asked_kernels(["nest"])
-    (('plain', 'nest', 'scalar'), ['nest'])
+    (('plain', 'nest', 'lanes', 'scalar'), ['nest'])
     """
     parser = argparse.ArgumentParser(prog="reports.rates", description=__doc__)
     # argparse compares the list of none with the choices, too.
@@ -286,6 +315,7 @@ def main(arguments: Sequence[str]) -> int:
     with Runs.opened(JOURNAL) as runs:
         staged, mixed = cases_of_scalar_code() if {"nest", "scalar"} & {*asked} else ([], [])
         nest = priced(cases_of_hvx(), staged, runs, known.nest) if "nest" in asked else known.nest
+        nest = lanes_priced(cases_of_hvx(), runs, nest) if "lanes" in asked else nest
         nest = scalar_priced(staged, mixed, runs, nest) if "scalar" in asked else nest
         plain = {
             dtype: plain_lines(dtype, runs) if "plain" in asked else kept_lines(known.plain(dtype), dtype)

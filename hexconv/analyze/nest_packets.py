@@ -45,19 +45,24 @@ times prices. These are the parts of a run:
     column        corrections that are summed from these columns one by one
     split         vectors of int16 whose low and high bytes are set apart
     of_pixels     where lanes are pixels, half of the vectors of products
+    lane_load     what loads of these vectors and of two of their words each take beyond that, where tiles are low
     lane_row      where lanes are pixels, rows of outputs
     lane_run      where lanes are pixels, passes of a tile over a row of taps
     lane_loop     of these, passes that are loops over several planes
     lane_channel  where lanes are pixels, channels of a tile that are scaled, each in a loop of its own
-    lane_scale    where lanes are pixels, instructions that scale vectors of sums and round them
-    spread        where lanes are pixels, values of a channel that are spread over a vector
+    lane_sum      where lanes are pixels, vectors of sums that are scaled or rounded, however that is done
     dealt         where lanes are pixels, instructions that deal vectors of a row of the source
+    merged        where lanes are pixels, instructions that move and merge words that go on from pixel to pixel
     plane         where lanes are pixels, other instructions that lay a row of the source out
+    phased        rows of the source that are laid out for a stride along the row
     across        where lanes are pixels, instructions that shuffle and store results
     of_windows    in windows of dense rows, half of the vectors of products
     copied        vectors that are loaded and stored to copy dense rows, and to sum the windows of these copies
     step          steps of convs, once for each tile of channels
     read, write   steps in which the kernel itself copies the input, or a tile of channels of the output
+    ring_read     of these, steps that copy the input into a ring
+    ring_step     steps that store intermediates in rings, but for those of depthwise convs
+    ring_made     rows of tiles of these steps where lanes are pixels
     side          sides with padding, in each step that copies the input
     line          runs of bytes that the kernel copies itself, without the copy engine
     pixel_line    such runs of one pixel each, in a loop over the pixels of a row
@@ -68,6 +73,7 @@ times prices. These are the parts of a run:
     rolled        the same, where they are too many to be unrolled, or an unknown number
     filter        vectors of filters in these runs
     output        vectors of the output that the kernel copies
+    output_part   the same in stripes of some rows of a block
     output_line   runs of bytes of the output in blocks
     cut           runs of the input of which the kernel finds the length, in planes of 32 channels
     cut_unit      copies of the bytes of these runs
@@ -90,6 +96,8 @@ times prices. These are the parts of a run:
     strip_row     rows and planes of the input that it copies then
     strip_output  vectors of an output in blocks that it copies then
     strip_asked, strip_started, strip_handed   the same where the engine copies: steps, rows and planes, tiles of output
+    strip_pair    doublewords of padding of the input, in strips that begin or end outside of the image
+    edge_pair     the same of intermediates
     blank         vectors of the input's padding that are stored, and those of fringe that are further away
     blank_pair    doublewords of this padding
     filled        runs of padding and fringe of the input, in each of its rows
@@ -101,6 +109,7 @@ times prices. These are the parts of a run:
     group         groups of such copies, each of which is waited for
     ring_row      rows that are asked for one by one, since a ring holds them
     asked, handed steps in which the engine is asked for the input, or for a tile of channels of the output
+    ring_handed   of these, tiles of output that are made of rings
     asked_side    sides with padding, in each step, or row, that the engine is asked for
 
 Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
@@ -153,6 +162,7 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
     row.add(_filled((tensor.columns - (end - first)) * cached), planes)
     row["filled"] = planes * (end - first < tensor.columns)
     row.add(on_kept(planned, 0))
+    row.add(_edges(planned, planes * cached))
     if planned.convs[0].form.reads_fringe:
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
     sides, in_strips = (
@@ -160,7 +170,7 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
         planned.strips is not None,
     )
     if not is_double:
-        step = Parts(read=1, side=sides, strip_read=in_strips)
+        step = Parts(read=1, ring_read=in_ring, side=sides, strip_read=in_strips)
         if not in_ring and _lies_together(planned):
             row_bytes = (end - first) * cached
             row["vector"] += row_bytes / VECTOR_BYTES
@@ -190,6 +200,19 @@ def _lies_together(planned: PlannedRows) -> bool:
     is_dense = chain.input_layout == PIXELS and planes == 1 and together == chain.input[3] and planned.strips is None
     row_bytes = (end - first) * together * planned.source_bytes
     return is_dense and planned.convs[0].plane.row_bytes == row_bytes
+
+
+def _edges(planned: PlannedRows, pixel_bytes: int) -> Parts:
+    """Count the parts of filling a row of the input outside of the image, on average over all strips.
+
+    How many columns that are depends on the strip, so that loops have trips that nobody knows ahead.
+    """
+    strips, layout = planned.strips, planned.layouts.activations[0]
+    if not strips or strips.keeps or strips.is_inside(0):
+        return Parts()
+    valid = [strips.valid_columns(0, number) for number in range(strips.count)]
+    spare = layout.stored_extent("W") - sum(end - first for first, end in valid) / strips.count
+    return Parts(strip_pair=spare * pixel_bytes / PAIR_BYTES)
 
 
 def _filled(size: int) -> Parts:
@@ -310,12 +333,13 @@ def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     if in_rows:
         once.add(_row_written(planned), rows)
         return Cost(step=step, once=once)
-    if planned.plan.stripe_rows < ROW_BLOCK:
+    is_part = planned.plan.stripe_rows < ROW_BLOCK
+    if is_part:
         step["output_line"] = tensor.column_blocks * tensor.channel_blocks
     else:
         once["output_line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
     vectors = prod(tensor.packed_shape) * _result_bytes(planned) // VECTOR_BYTES
-    once["strip_output" if in_strips else "output"] = vectors
+    once["strip_output" if in_strips else "output_part" if is_part else "output"] = vectors
     return Cost(step=step, once=once)
 
 
@@ -362,4 +386,6 @@ def on_conv(planned: PlannedRows, index: int) -> Cost:
     cost = planned.convs[index].form.packets()
     for rows in (cost.row, cost.blank_row):
         rows.add(on_kept(planned, index + 1))
+        if filled := planned.filled_share(index + 1):
+            rows.add({"edge_pair": filled / PAIR_BYTES})
     return cost

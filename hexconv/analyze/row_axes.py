@@ -84,6 +84,7 @@ def _signature(planned: PlannedRows, index: int) -> Hashable:
     return (
         (planned.convs[index].decides, planned.plan.activations, planned.bands.count),
         (strips.count, strips.tensors[index + 1]) if strips and strips.keeps else None,
+        planned.filled_share(index + 1),
     )
 
 
@@ -126,6 +127,10 @@ class Tiles:
     def channel_tiles(self, index: int) -> int:
         """Return how many channel tiles conv `index` has."""
         return self.planned.channel_tiles(index)
+
+    def tiles_of_lanes(self, index: int) -> int:
+        """Return how many channel tiles conv `index` has where its lanes are pixels; else none."""
+        return self.channel_tiles(index) if self.planned.convs[index].form.has_pixels else 0
 
     def filter_bytes(self, index: int) -> int:
         """The bytes that staging the whole filter of conv `index` moves."""

@@ -46,6 +46,7 @@ from hexconv.analyze.row_axes import ONCE, CacheColumn, NestAxes, Priced, Tiles,
 from hexconv.analyze.row_footprint import caches_of, scratch_of
 from hexconv.kernel.bands import turns
 from hexconv.kernel.cost import Parts
+from hexconv.kernel.form import rows_together
 from hexconv.spec import Chain, Plan
 from hexconv.spec.names import (
     INPUT_CACHE,
@@ -321,6 +322,7 @@ def costs_of_steps(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, A
     yield "write output", axes.made(len(axes.convs))[2], output_prices(axes, priced)[0]
     for index in axes.convs:
         yield f"read filter{index + 1}", axes.stagings(index), axes.filter_copies(index, priced)
+    yield from _costs_of_rings(axes, priced)
     every = [_input_prices(axes, priced)]
     every += [axes.of_conv(Tiles.prices, index, priced) for index in axes.convs]
     for tensor, taken in enumerate(every):
@@ -328,6 +330,21 @@ def costs_of_steps(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, A
         for place, times in enumerate(often):
             if times is not None:
                 yield f"conv {tensor}" if tensor else "read input", times, taken[..., place]
+
+
+def _costs_of_rings(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what steps and rows take beside where rings hold intermediates, as in `rows_costs`."""
+    rings, *others = axes.rows(lambda counts: counts.streams)[..., None], *axes.convs[:-1]
+    if not others or not rings.any():
+        return
+    of_step, of_row, of_output = (priced(Parts(**{part: 1})) for part in ("ring_step", "ring_made", "ring_handed"))
+    for index in others:
+        if not rows_together(axes.one.chain, index).sizes:
+            rows, _, steps = axes.made(index + 1)
+            yield f"conv {index + 1}", rings * steps * axes.of_conv(Tiles.channel_tiles, index), of_step
+            yield f"conv {index + 1}", rings * rows * axes.of_conv(Tiles.tiles_of_lanes, index), of_row
+    written = axes.made(len(axes.convs))[2] * axes.of_conv(Tiles.channel_tiles, axes.convs[-1])
+    yield "write output", rings * written * axes.plans.flags("buffering", "double"), of_output
 
 
 def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:

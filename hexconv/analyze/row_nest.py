@@ -96,6 +96,10 @@ class PlannedRows:
         filled = sum(first + columns - end for first, end in valid)
         return rows // self.strips.count * filled * layout.stored_extent("C") * self.source_bytes
 
+    def filled_share(self, tensor: int) -> float:
+        """Return the bytes outside of the image that are filled in a row of an intermediate, on average over strips."""
+        return self.filled_bytes(tensor, self.strips.count) / self.strips.count if self.strips else 0.0
+
     def kept_bytes(self, tensor: int, rows: Any) -> Any:
         """Return the bytes that are kept of so many rows of a tensor: each strip but the last keeps its own."""
         if not self.strips or not self.strips.keeps:

@@ -48,8 +48,6 @@ MOST_STRIDE = 2
 """The largest stride along a row."""
 PEELED_GROUPS = 2
 """The most planes' groups of a row of taps of which LLVM makes no pipelined loop."""
-IN_LANES = {"scale": 3, "away": 1, "even": 3}
-"""Instructions for a vector of sums in what `VectorForm.ending` counts, but for those that narrow it."""
 
 
 @dataclass(frozen=True)
@@ -281,24 +279,27 @@ class PixelForm(VectorForm):
         return parts
 
     def _laid(self) -> Parts:
-        """Count the instructions that lay out a row of the source: those that deal vectors, and all others."""
+        """Count the instructions that lay out a row of the source: those that deal vectors, that move words, others."""
         planes = self.planes
         if planes.is_direct:
             return Parts()
         dealt = planes.chunks * planes.stride * planes.source.count * deals(planes.source.words, planes.words)
-        return Parts(dealt=dealt, plane=planes.laid - dealt)
+        plane = planes.laid - dealt - planes.moved
+        return Parts(dealt=dealt, plane=plane, merged=planes.moved, phased=planes.stride > 1)
 
     def _tile(self, tile: PixelTile) -> Parts:
         """Count the parts of a tile: every vector of sums belongs to one channel."""
         conv, channels = self.conv, self.conv.spec.out_channels
         sums, runs = tile.vectors * channels, self.row.runs(tile) * conv.spec.kernel[0]
         parts = Parts(tile=1, lane_run=runs, lane_loop=runs * (self.planes.groups > PEELED_GROUPS), sum=sums)
-        parts.add({"of_pixels": sums * self.planes.steps / 2, "across": tile.vectors * self.row.shuffled})
+        of_pixels, words = sums * self.planes.steps / 2, channels * self.planes.steps
+        loaded = tile.vectors * self.row.runs(tile) * self.planes.steps + words / 2
+        parts.add({"of_pixels": of_pixels, "lane_load": max(loaded - of_pixels, 0)})
+        parts["across"] = tile.vectors * self.row.shuffled
         ended = self.ending(sums, tile.vectors * self.row.results, channels)
         parts.add({name: ended[name] for name in ("narrow", "table")})
-        scaled = sum(ended[name] * each for name, each in IN_LANES.items())
-        parts.add({"lane_scale": scaled, "lane_channel": channels} if scaled else {})
-        parts["spread"] = ended["initial"] + channels * conv.has_offsets
+        is_scaled = any(ended[name] for name in ("scale", "away", "even"))
+        parts.add({"lane_sum": sums, "lane_channel": channels} if is_scaled else {})
         return parts
 
     def traffic(self) -> Cost:

@@ -251,8 +251,12 @@ class PixelPlanes:
         loaded = stride * self.source.count * (pixel + deals(pixel, self.words)) + (stride - 1) * self.groups
         loaded += stride if self.source.is_dense else 0
         stored = self.groups * stride * (2 if goes_on else 1)
-        parts = sum(2 * len(self.parts(plane)) for plane in self.merged)
-        return self.chunks * (loaded + stored) + self.read_vectors * parts
+        return self.chunks * (loaded + stored) + self.moved
+
+    @property
+    def moved(self) -> int:
+        """Of these, the instructions that move and merge words that go on from pixel to pixel."""
+        return self.read_vectors * sum(2 * len(self.parts(plane)) for plane in self.merged)
 
     def parts(self, plane: Merged) -> tuple[tuple[int, int, int], ...]:
         """The pieces of the words of a merged plane: (phase, lanes to skip, bytes to move up) of each piece."""

@@ -15,6 +15,7 @@ from hexconv.kernel.channels import ChannelForm
 from hexconv.kernel.depthwise import DepthwiseForm, variants
 from hexconv.kernel.pixels import PixelForm
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.knobs import Buffering
 from hexconv.sweep.random_case import drawn_plan
 from hexconv.sweep.random_chains import Scope
 from tests.draws import LOWERED
@@ -87,10 +88,11 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
     single, double = (nest_parts(rows_of_plan(chain, replace(plan, buffering=how))) for how in ("single", "double"))
-    engine = ("start", "row_start", "padded_start", "block_start", "ring_row", "group", "asked", "asked_side", "handed")
+    started = ("start", "row_start", "padded_start", "block_start", "ring_row", "group")
+    engine = (*started, "asked", "asked_side", "handed", "ring_handed")
     in_pixels = ("pixel_line", "pixel_loop")
     by_kernel = ("line", "open", "vector", "unit", "rolled", "filter", "output", "output_line", *in_pixels)
-    moved = ("read", "write", "side", *by_kernel)
+    moved = ("read", "ring_read", "write", "side", "output_part", *by_kernel)
     assert all(double[name] == 0 for name in moved)
     assert all(single[name] == 0 for name in engine)
     axes = rows_of_plan(chain, plan)
@@ -178,7 +180,8 @@ def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, 
     chain = Chain(input=(1, 16, width, 32), dtype="uint8", conv=(conv,))
     axes = rows_of_plan(chain, Plan(kernel="hvx", order="h_outer", rows=rows, k_split=k_split))
     written = parts_of_stages(axes)["write output"]
-    assert written["output_line"] * rows * 8 * 32 == written["output"] * 128
+    assert written["output_line"] * rows * 8 * 32 == written["output_part"] * 128
+    assert not written["output"]
 
 
 @LOWERED
@@ -186,15 +189,18 @@ def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, 
 def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
     inputs: int, taps: int, stride: int, channels: int
 ) -> None:
-    """Dealt vectors and others are what a row of planes takes; scaling a sum takes 3 instructions."""
+    """Dealt vectors, merged words and others are what a row of planes takes; each sum of a channel is scaled."""
     conv = Conv2d(out_channels=channels, kernel=(1, taps), stride=(1, stride), requantize=replace(HOW, rounding="up"))
     axes = rows_of_plan(Chain(input=(1, 8, 140, inputs), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
     form = axes.one.convs[0].form
     assume(isinstance(form, PixelForm))
     assert isinstance(form, PixelForm)
     parts = nest_parts(axes)
-    assert parts["dealt"] + parts["plane"] == 8 * axes.one.convs[0].tiles.total() * form.planes.laid
-    assert parts["lane_scale"] == 3 * parts["sum"]
+    rows = 8 * axes.one.convs[0].tiles.total()
+    assert parts["dealt"] + parts["merged"] + parts["plane"] == rows * form.planes.laid
+    assert parts["phased"] == rows * (stride > 1 and form.planes.laid > 0)
+    assert bool(parts["merged"]) == bool(form.planes.merged)
+    assert parts["lane_sum"] == parts["sum"]
     assert parts["lane_channel"] == parts["tile"] * channels
     assert not parts["scale"]
     assert not parts["initial"]
@@ -212,3 +218,44 @@ def test_short_trips_tell_what_they_lack(channels: int, taps: int, part: str, la
     parts = nest_parts(rows_of_plan(Chain(input=size, dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
     assert parts[part] == lacking * parts["run"]
     assert parts["twice"] == parts["run"] * (part == "twice_short")
+
+
+@LOWERED
+@given(nests())
+def test_rings_that_hold_intermediates_take_beside_what_other_caches_take(nest: tuple[Chain, Plan]) -> None:
+    """A step of each intermediate, and a row of its tiles where lanes are pixels; nothing behind the last conv."""
+    chain, plan = nest
+    axes = rows_of_plan(chain, replace(plan, halo="roll"))
+    parts, others = nest_parts(axes), axes.convs[:-1]
+    rings = bool(axes.rows(lambda counts: counts.streams).item())
+    made = [[figure.item() for figure in axes.made(index + 1)] for index in others]
+    tiles = [axes.one.channel_tiles(index) for index in others]
+    lanes = [axes.one.convs[index].form.has_pixels for index in others]
+    counts = [
+        (rows * of, steps * of, is_lane) for (rows, _, steps), of, is_lane in zip(made, tiles, lanes, strict=True)
+    ]
+    assert parts["ring_made"] == rings * sum(rows for rows, _, is_lane in counts if is_lane)
+    assert parts["ring_step"] == rings * sum(steps for _, steps, _ in counts)
+    assert bool(parts["ring_handed"]) == (rings and len(others) > 0 and plan.buffering == "double")
+    assert not nest_parts(rows_of_plan(chain, replace(plan, halo="recompute")))["ring_step"]
+
+
+@LOWERED
+@given(st.integers(0, 2), st.integers(9, 70), st.integers(1, 4), st.sampled_from(("single", "double")))
+def test_strips_fill_what_they_have_outside_of_the_image(
+    padding: int, columns: int, w_split: int, buffering: Buffering
+) -> None:
+    """In each row the columns that a strip doesn't read, and those of an intermediate that it makes for nothing."""
+    conv = Conv2d(out_channels=32, kernel=(1, 5), padding=Padding(left=padding, right=padding), requantize=HOW)
+    chain = Chain(input=(1, 12, columns, 32), dtype="uint8", output_layout="NHWC", conv=(conv, conv))
+    plan = Plan(kernel="hvx", order="h_outer", w_split=w_split, buffering=buffering)
+    assume(chain.shapes[-1][2] > 0)
+    axes = rows_of_plan(chain, plan)
+    parts, strips = nest_parts(axes), axes.one.strips
+    assert strips
+    rows = [axes.made(tensor)[0].item() for tensor in (0, 1)]
+    valid = sum(end - first for first, end in (strips.valid_columns(0, number) for number in range(strips.count)))
+    held = axes.one.layouts.activations[0].stored_extent("W") * strips.count
+    spare = 0 if strips.is_inside(0) else (held - valid) * 32 / 8
+    assert parts["strip_pair"] == pytest.approx(spare * rows[0] / strips.count)
+    assert parts["edge_pair"] == pytest.approx(axes.one.filled_bytes(1, rows[1]) / 8)
