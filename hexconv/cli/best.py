@@ -206,14 +206,13 @@ def _raced(network: PlannedNetwork, options: Options) -> PlannedNetwork:
     """Decide chains by runs of the plans that the model can't part, where the objective is latency or traffic."""
     if not options.run or options.objective not in ("latency", "traffic"):
         return network
-    from hexconv.search.plan_runs import cases_to_run, counts_of, raced
+    from hexconv.search.plan_runs import Races, counts_of
 
-    cases = cases_to_run(network.planned)
-    if not cases:
-        return network
-    with waiting("running plans"):
-        counts = dict(counts_of(cases, options.seconds))
-    return replace(network, planned=raced(network.planned, counts))
+    races, counts = Races.of(network.planned), {}
+    if races.cases:
+        with waiting("running plans"):
+            counts = dict(counts_of(races.cases, options.seconds))
+    return replace(network, planned=races.decided(counts))
 
 
 def _limit(batch: Batch, vtcm: str | None) -> int:
@@ -329,7 +328,8 @@ def _print_chain(answer: Answer, options: Options) -> None:
     _lines(report.plan_lines(answer))
     print(f"{answer.name}: kernel {kernel_words(answer.kernels)}")
     if answer.race:
-        show(report.race_table(answer.race), options.wide, ("model off by",))
+        if answer.race.runs:
+            show(report.race_table(answer.race), options.wide, ("model off by",))
         _lines(report.race_lines(answer.race))
     _lines(report.beside_lines(answer))
     if len(answer.cuts.quick) > 1:

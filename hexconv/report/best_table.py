@@ -97,7 +97,7 @@ def beside_lines(answer: Answer) -> Iterator[str]:
     best, default = answer.cuts.best, answer.unplanned
     if best is None:
         return
-    if default and not answer.race:
+    if default and not (answer.race and answer.race.runs):
         yield (
             f"without a plan: {default.traffic_bytes} bytes and {default.latency_packets:.0f} packets by the model; "
             f"the answer has {_percent(best.traffic_bytes, default.traffic_bytes)} of these bytes and "
@@ -427,6 +427,8 @@ def _plans(run: ContenderRun) -> str:
 
 def race_lines(race: Race) -> Iterator[str]:
     """Yield lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
+    if not race.runs:
+        yield f"not run, the model decides: runs could save {100 * SLACK:g} % of all packets at most"
     for run in race.runs:
         if run.packets is None:
             yield f"{_plans(run)} was not run, the model decides without it: {run.said}"

@@ -8,7 +8,7 @@ from rich.table import Table
 from hexconv.errors import one_line
 from hexconv.model.unfused import unfused_lines
 from hexconv.network.call_costs import CallCost
-from hexconv.report.best_table import cuts_lines
+from hexconv.report.best_table import cuts_lines, race_lines
 from hexconv.report.check_tables import cell, headed
 from hexconv.report.words import counted
 from hexconv.search.planned_chains import Answer, PlannedNetwork
@@ -82,6 +82,8 @@ def _front_lines(network: PlannedNetwork) -> Iterator[str]:
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
     """Yield the lines of one chain, without the number of plans, which the table shows."""
     yield from (found.told for found in answer.weighed)
+    if answer.race and not answer.race.runs:
+        yield from race_lines(answer.race)
     for line in cuts_lines(answer.cuts, answer.question):
         yield line.partition(f" ({answer.cuts.plans} plan")[0]
     if end := network.end_of(answer.name):

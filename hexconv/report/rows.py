@@ -162,7 +162,8 @@ class AnswerRow(TypedDict):
         unplanned: what `run` takes where no plan is stated; null if it doesn't fit.
         other_speeds: for the objective time, the same where memory is half and twice as fast.
         toml: the best plan as a case file; null if none fits.
-        race: the plans that `--run` ran, the fewest packets first; null without it.
+        race: the plans that `--run` ran, the fewest packets first; empty where they could save too little, null without
+            it.
         shortfall: what is missing if no plan fits; else null.
         cuts: the chain cut into pieces.
         ended_by: the chain's entry in `network.toml`; null for a case of no model.

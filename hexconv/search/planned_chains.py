@@ -82,7 +82,10 @@ class ContenderRun:
 
 @dataclass(frozen=True)
 class Race:
-    """The simulator runs of the candidate plans of a chain, the fewest packets first, then those that are missing."""
+    """The simulator runs of the candidate plans of a chain, the fewest packets first, then those that are missing.
+
+    There are none where they could save too little of the packets of all chains.
+    """
 
     runs: tuple[ContenderRun, ...]
 
