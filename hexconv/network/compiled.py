@@ -3,13 +3,14 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from hexconv.apart import Limits, Task, cores, do_all
+from hexconv.apart import Limits, Task, cores
+from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.network.arena import Arena, arena_of, lives_of
@@ -37,7 +38,7 @@ class CallRefused(Unsupported):
 JOB = "hexconv.network.compiled:do"
 LIMITS = Limits(seconds=3600.0, memory_bytes=16 << 30)
 CHAINS_PER_PROCESS = 4
-"""A process takes some seconds to start; it is started for so many chains."""
+"""A process takes some seconds to start; one more is started for so many chains."""
 
 
 def do(task: Task) -> dict[str, Any]:
@@ -47,14 +48,17 @@ def do(task: Task) -> dict[str, Any]:
     return {}
 
 
-def _fill_cache(missing: Sequence[ToCompile], most: int) -> None:
-    """Compile chains side by side, where there are enough of them for several processes."""
-    workers = min(most, len(missing) // CHAINS_PER_PROCESS)
-    if workers < 2:
+@contextmanager
+def _compiled_from_the_end(missing: Sequence[ToCompile], most: int) -> Iterator[None]:
+    """Compile chains from the last one on in processes beside this one, which begins with the first."""
+    beside = min(most, len(missing) // CHAINS_PER_PROCESS) - 1
+    if beside < 1:
+        yield
         return
-    with cores(workers) as executor:
-        for number, _ in enumerate(do_all(JOB, LIMITS, [each.task for each in missing], executor), start=1):
-            tell("compiling chains", number, len(missing))
+    with cores(beside) as executor:
+        for each in reversed(missing):
+            executor.submit(do_apart, JOB, LIMITS, each.task)
+        yield
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,14 @@ class Compiled:
             ToCompile(call.case, f"{name}_{number:0{digits}d}", target, isa)
             for number, call in enumerate(program.calls, 1)
         ]
-        _fill_cache([each for each in asked if not is_cached("chains", each.key)], workers or os.cpu_count() or 1)
-        chains = []
-        for number, (each, call) in enumerate(zip(asked, program.calls, strict=True)):
-            tell(f"compiling {call.case.name}", number, len(asked))
-            try:
-                chains.append(with_weights(code_of(each), call.case, call.weights))
-            except Unsupported as refusal:
-                raise CallRefused(call.case.name, str(refusal)) from refusal
+        missing, chains = [each for each in asked if not is_cached("chains", each.key)], []
+        with _compiled_from_the_end(missing, workers or os.cpu_count() or 1):
+            for number, (each, call) in enumerate(zip(asked, program.calls, strict=True)):
+                tell(f"compiling {call.case.name}", number, len(asked))
+                try:
+                    chains.append(with_weights(code_of(each), call.case, call.weights))
+                except Unsupported as refusal:
+                    raise CallRefused(call.case.name, str(refusal)) from refusal
         check_room(program, [chain.built.vtcm_bytes for chain in chains])
         return cls(program, tuple(chains), _weights(program, chains), arena_of(lives_of(program)))
 
