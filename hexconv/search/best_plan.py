@@ -71,23 +71,33 @@ def _in_strips(chain: Chain, grid: Grid, question: Question) -> Found:
             return False
         return words_fitting(in_strips(narrowest[strip.column_halo]), question) == fitting[strip.column_halo]
 
+    waiting: list[Strip] = []
     for strip in kinds:
         least = least_bytes(chain, strip)
-        if not known.may_gain(least) or is_over(strip, least):
+        if known.may_gain(least) and is_over(strip, least):
+            waiting.append(strip)
+            continue
+        if not known.may_gain(least):
             passed_over += replace(grid.space, strips=(strip,)).size
-        else:
-            grids.append(in_strips(strip))
-            gained, fitting[strip.column_halo] = known.beside(grids[-1]), words_fitting(grids[-1], question)
-            is_stale = fitting[strip.column_halo] and question.objective != "footprint" and gained is known
-            stale[strip.column_halo] = stale[strip.column_halo] + 1 if is_stale else 0
-            known = gained
+            continue
+        grids.append(in_strips(strip))
+        gained, fitting[strip.column_halo] = known.beside(grids[-1]), words_fitting(grids[-1], question)
+        is_stale = fitting[strip.column_halo] and question.objective != "footprint" and gained is known
+        stale[strip.column_halo] = stale[strip.column_halo] + 1 if is_stale else 0
+        if strip in narrowest.values() and gained.best != known.best:
+            again = [each for each in waiting if each.column_halo == strip.column_halo]
+            waiting = [each for each in waiting if each not in again]
+            grids += [in_strips(each) for each in again]
+        known = gained
+    passed_over += sum(replace(grid.space, strips=(strip,)).size for strip in waiting)
     return choose(chain, joined(grids), question, lower_bound(chain)).beside(PASSED_OVER, passed_over)
 
 
 MOST_STALE = 4
 """After so many kinds of strips in a row that fit and are no better, narrower ones of that kind are passed over, but
 for those that may move fewer bytes where these are asked for, and where the narrowest ones fit with further words. The
-narrowest ones, which have room for the highest stripes, are looked at in any case."""
+narrowest ones, which have room for the highest stripes, are looked at in any case; where they are better than all
+others, so are those that were passed over before them."""
 
 
 def words_fitting(grid: Grid, question: Question) -> int:

@@ -56,6 +56,11 @@ def test_fourteen_rows_may_have_two_stripes_of_any_height() -> None:
     assert worse(replace(CHAINS["mobilenetv2-14"], output_layout=PIXELS), 8, 204800) <= SLACK
 
 
+def test_strips_beside_the_narrowest_are_looked_at_where_these_gain() -> None:
+    """Five wider kinds in a row were no better: the second narrowest ones were passed over, and gain 1.91 %."""
+    assert worse(replace(CHAINS["mobilenetv1-112"], output_layout=PIXELS), 8, 49152) <= SLACK
+
+
 @pytest.mark.parametrize(("name", "speed", "vtcm_bytes"), [("resnet-56", 2, 204800), ("resnet-7", 8, 1 << 20)])
 def test_a_chain_in_one_piece_is_as_quick_as_the_quickest_cut(name: str, speed: float, vtcm_bytes: int) -> None:
     """One piece's own plan may be less quick than the quickest of one piece, which may be less quick than a cut."""
