@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -21,19 +21,31 @@ from hexconv.search import Answer, Question
 from hexconv.search.best_plan import REMEMBERED
 from hexconv.search.cuts import MOST_WHOLE, Cut, Joint, Piece, Pieces, piece_of
 from hexconv.search.grid import Figures
+from hexconv.search.question import value
 from hexconv.search.weighed_kernels import best_weighed
 from hexconv.spec import Chain
 from hexconv.spec.capacities import granules_bytes
 
-WHY = "apart they move fewer bytes beside tensors that stay in VTCM"
+FEWER_BYTES = "apart they move fewer bytes beside tensors that stay in VTCM"
+FEWER_PACKETS = "apart they take fewer packets, and move no more beside tensors that stay in VTCM"
 
 
 @lru_cache(REMEMBERED)
 def plans_of(chain: Chain, question: Question, own: Figures | None = None) -> PlanChoices:
-    """Return the plans that a chain may have beside tensors in VTCM: its own, and those of its front that fit."""
+    """Return the plans that a chain may have beside tensors in VTCM: its own, and those of its front that fit.
+
+    Where bytes are not all that counts, of these only plans that are no slower than its own.
+    """
     found = best_weighed(chain, question)
-    fitting = (plan for plan in found.front if plan.footprint_bytes <= question.vtcm_bytes)
-    return PlanChoices(chain, tuple(dict.fromkeys(filter(None, (own or found.best, *fitting)))))
+    own = own or found.best
+    others = found.front if question.objective == "traffic" else found.quick
+    slowest = value(own, question.quickness, question) if own and question.objective != "traffic" else inf
+    fitting = (
+        plan
+        for plan in others
+        if plan.footprint_bytes <= question.vtcm_bytes and value(plan, question.quickness, question) <= slowest
+    )
+    return PlanChoices(chain, tuple(dict.fromkeys(filter(None, (own, *fitting)))))
 
 
 def least_cuts(
@@ -67,14 +79,22 @@ def least_cuts(
             ends = [(each.piece[1], each.piece[2], each.plan) for each in taken if each.piece and each.plan]
             pieces = tuple(Piece(start + 1, end, run.pieces[start, end].chain, plan) for start, end, plan in ends)
             if [piece.name for piece in pieces] != [piece.name for piece in answer.cuts.best.pieces]:
-                found[answer.name] = _by(answer, pieces)
+                found[answer.name] = _by(answer, Cut(pieces), FEWER_BYTES)
     return found
 
 
-def _by(answer: Answer, pieces: tuple[Piece, ...]) -> Answer:
-    """Return an answer by another cut."""
-    joints = tuple(Joint(one.name, other.name, WHY) for one, other in pairwise(pieces))
-    return replace(answer, cuts=replace(answer.cuts, best=Cut(pieces), joints=joints))
+def quickest_cut(answer: Answer) -> Answer | None:
+    """Return an answer by its quickest cut; None where that is its own, or where runs decided."""
+    quickest = next(iter(answer.cuts.quick), None)
+    if quickest is None or answer.race or answer.cuts.best in (None, quickest):
+        return None
+    return _by(answer, quickest, FEWER_PACKETS)
+
+
+def _by(answer: Answer, cut: Cut, why: str) -> Answer:
+    """Return an answer by another cut, whose joints are all there for one reason."""
+    joints = tuple(Joint(one.name, other.name, why) for one, other in pairwise(cut.pieces))
+    return replace(answer, cuts=replace(answer.cuts, best=cut, joints=joints))
 
 
 def _runs(

@@ -15,7 +15,7 @@ from hexconv.errors import HexconvError, InputError, Unsupported
 from hexconv.model import Imported
 from hexconv.model.manifest import OperatorEntry
 from hexconv.network.call_costs import price_of_add
-from hexconv.network.cuts_beside import least_cuts, plans_of
+from hexconv.network.cuts_beside import least_cuts, plans_of, quickest_cut
 from hexconv.network.hand_over import HandOver, candidates, hand_over
 from hexconv.network.operator_table import TABLE, with_integers
 from hexconv.network.plan_choices import PlanChoices
@@ -169,9 +169,10 @@ def plan(imported: Imported, question: Question, decide: Decide = lambda network
 def handed_over(planned: PlannedModel) -> PlannedModel:
     """Choose which tensors stay in VTCM from one step to a later one, and plan chains beside them.
 
-    For least traffic chains are planned and cut anew, where that saves more than it costs. For other objectives plans
-    stay as they are, so that no call takes longer, and what fits beside them stays. For the least footprint nothing
-    stays.
+    For least traffic chains are planned and cut anew, where that saves more than it costs. For least latency a chain
+    has, of the plans that are no slower, the one that moves the least beside what stays, then the one of the fewest
+    packets; or all chains have their quickest cuts, where all that these move besides lies in VTCM. For least time
+    plans stay: what else there is gains less than counts as equal. For the least footprint nothing stays.
     """
     if planned.question.objective == "footprint":
         return planned
@@ -179,7 +180,7 @@ def handed_over(planned: PlannedModel) -> PlannedModel:
         found = _hand_over(planned)
     except InputError:  # whoever asks for its steps is told
         return planned
-    cut = _cut_anew(planned, found.cost[0]) if planned.question.objective == "traffic" else None
+    cut = _cut_anew(planned, found.cost[0])
     if cut and (other := _hand_over(cut)).residents and other.cost < found.cost:
         planned, found = cut, other
     return _by(planned, planned.open_program, found) if found.residents else planned
@@ -191,10 +192,19 @@ def _hand_over(planned: PlannedModel) -> HandOver:
 
 
 def _cut_anew(planned: PlannedModel, moved_bytes: int) -> PlannedModel | None:
-    """Return a model with other cuts by which all steps may move less than so many bytes; None if there are none."""
-    program, choices, question = planned.open_program, dict(_choices(planned)), planned.question
-    stay = candidates(program, choices, question.vtcm_bytes, in_vectors=False)
-    anew = least_cuts(program, planned.network.planned, choices, stay, question, moved_bytes)
+    """Return a model with other cuts, which may cost less beside tensors that stay; None if there are none.
+
+    For least traffic those by which all steps may move less than so many bytes, for least latency the quickest ones.
+    """
+    program, question = planned.open_program, planned.question
+    anew: Mapping[str, Answer] = {}
+    if question.objective == "traffic":
+        choices = dict(_choices(planned))
+        stay = candidates(program, choices, question.vtcm_bytes, in_vectors=False)
+        anew = least_cuts(program, planned.network.planned, choices, stay, question, moved_bytes)
+    elif question.objective == "latency":
+        found = (quickest_cut(answer) for answer in planned.network.planned)
+        anew = {answer.name: answer for answer in found if answer}
     if not anew:
         return None
     answers = tuple(anew.get(answer.name, answer) for answer in planned.network.planned)
@@ -208,15 +218,22 @@ def _cut_anew(planned: PlannedModel, moved_bytes: int) -> PlannedModel | None:
 
 
 def _choices(planned: PlannedModel) -> Iterator[tuple[str, PlanChoices]]:
-    """Yield the name and the plans of each piece: its own, and where it may be planned again those of its front."""
+    """Yield the name and the plans of each piece: its own, and where it may be planned again those of its front.
+
+    A plan that runs decided for stays.
+    """
     used = {step.node for step in planned.open_program.calls}
     for answer in planned.network.planned:
         for winner in answer.winners:
             chain, name = winner.case.chain, winner.case.name
-            if name in used and answer.question.objective == "traffic" and winner.case.settled.storage == "vtcm":
+            if name in used and _is_planned_again(answer) and winner.case.settled.storage == "vtcm":
                 yield name, plans_of(chain, answer.question, winner.figures)
             elif name in used:
                 yield name, PlanChoices(chain, (winner.figures,))
+
+
+def _is_planned_again(answer: Answer) -> bool:
+    return answer.question.objective in ("traffic", "latency") and not answer.race
 
 
 def _by(planned: PlannedModel, program: Program, found: HandOver) -> PlannedModel:

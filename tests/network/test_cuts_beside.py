@@ -13,7 +13,7 @@ from hexconv.model import import_model
 from hexconv.network import Wanted, planned_model
 from hexconv.network.arena import Life
 from hexconv.network.compiled import check_room
-from hexconv.network.cuts_beside import WHY, _needed_bytes, _runs
+from hexconv.network.cuts_beside import FEWER_BYTES, _needed_bytes, _runs
 from hexconv.network.hand_over import candidates
 from hexconv.network.plan_choices import PlanChoices
 from hexconv.network.planned_model import PlannedModel, _choices, plan, question_of
@@ -175,5 +175,5 @@ def test_chains_that_are_cut_anew_run_as_planned(tmp_path: Path, monkeypatch: py
     path, wanted = drawn(3, tmp_path / "net.onnx"), Wanted(28 * KIB, "hexagon", "v67", "traffic")
     before, after = uncut(path, wanted.vtcm_bytes, monkeypatch), plan(import_model(path), wanted.question)
     assert len(after.program.calls) > len(before.program.calls)
-    assert any(joint.reason == WHY for answer in after.network.planned for joint in answer.cuts.joints)
+    assert any(joint.reason == FEWER_BYTES for answer in after.network.planned for joint in answer.cuts.joints)
     runs_as_planned(path, tmp_path / "out", wanted, after.handed.vtcm_bytes)
