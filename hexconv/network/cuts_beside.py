@@ -86,7 +86,7 @@ def least_cuts(
 def quickest_cut(answer: Answer) -> Answer | None:
     """Return an answer by its quickest cut; None where that is its own, or where runs decided."""
     quickest = next(iter(answer.cuts.quick), None)
-    if quickest is None or answer.race or answer.cuts.best in (None, quickest):
+    if quickest is None or answer.is_counted or answer.cuts.best in (None, quickest):
         return None
     return _by(answer, quickest, FEWER_PACKETS)
 

@@ -233,7 +233,7 @@ def _choices(planned: PlannedModel) -> Iterator[tuple[str, PlanChoices]]:
 
 
 def _is_planned_again(answer: Answer) -> bool:
-    return answer.question.objective in ("traffic", "latency") and not answer.race
+    return answer.question.objective in ("traffic", "latency") and not answer.is_counted
 
 
 def _by(planned: PlannedModel, program: Program, found: HandOver) -> PlannedModel:

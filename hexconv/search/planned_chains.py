@@ -150,6 +150,11 @@ class Answer:
         return tuple(one for one in found if one)
 
     @property
+    def is_counted(self) -> bool:
+        """Whether runs decided for its plans."""
+        return bool(self.race and self.race.best)
+
+    @property
     def fused(self) -> Winner | None:
         """The whole chain under its best plan."""
         whole = self.found.best and Piece(1, len(self.chain.conv), self.chain, self.found.best)

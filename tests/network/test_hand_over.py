@@ -28,7 +28,8 @@ from hexconv.network.resident_sets import handed_bytes
 from hexconv.network.texts import BuiltNetwork
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
-from hexconv.search.planned_chains import PlannedNetwork, Race
+from hexconv.search import Answer, PlannedNetwork
+from hexconv.search.planned_chains import Contender, ContenderRun, Race
 from hexconv.search.question import value
 from hexconv.verify import Asked, verify_network
 from tests.deep import DEEP
@@ -200,7 +201,7 @@ def test_chains_are_cut_where_the_bytes_that_this_costs_stay_in_vtcm(target: Any
     pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
     path = three_convs(tmp_path)
     wanted = Wanted(1 << 20, "hexagon", "v67", "latency", threads=2)
-    found, fused = (plan(import_model(path), wanted.question, decide) for decide in (lambda network: network, raced))
+    found, fused = (plan(import_model(path), wanted.question, decide) for decide in (left_to_the_model, raced))
     [answer] = found.network.planned
     assert [joint.reason for joint in answer.cuts.joints] == [FEWER_PACKETS] * 2
     assert slowness(found) < slowness(fused)
@@ -209,7 +210,17 @@ def test_chains_are_cut_where_the_bytes_that_this_costs_stay_in_vtcm(target: Any
 
 
 def raced(network: PlannedNetwork) -> PlannedNetwork:
-    """Answers as runs decide for them."""
+    """Answers that a run of their own plans decided for."""
+
+    def counted(answer: Answer) -> Answer:
+        assert answer.cuts.best
+        contender = Contender("plan", answer.cases(answer.cuts.best), answer.cuts.best)
+        return replace(answer, race=Race((ContenderRun(contender, 1),)))
+
+    return replace(network, planned=tuple(map(counted, network.planned)))
+
+
+def left_to_the_model(network: PlannedNetwork) -> PlannedNetwork:
     return replace(network, planned=tuple(replace(answer, race=Race(())) for answer in network.planned))
 
 
