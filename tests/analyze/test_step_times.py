@@ -12,7 +12,7 @@ from hexconv.analyze.nest_packets import on_set_up
 from hexconv.analyze.row_axes import WAYS, NestAxes
 from hexconv.analyze.row_grid import rows_of_plan, rows_traffic
 from hexconv.analyze.row_stripes import Steps, StripeCounts
-from hexconv.kernel.cost import TILE_ROWS
+from hexconv.kernel.cost import TILE_ROWS, Parts
 from hexconv.search import Space, evaluate
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
@@ -61,7 +61,22 @@ class Followed:
         of_step, once = self.tiles.output_prices(PRICED)[self.is_double]
         logical, blank = self.rows(self.last, step)
         total += of_step * (logical + blank > 0 if self.streams else True) / self.again
+        total += self.in_rings(step) if self.streams and self.last > 1 else 0.0
         return total + once * (logical + blank) / self.counts.chain.stored[-1] / self.batch / self.again
+
+    def in_rings(self, step: int) -> float:
+        """What a step takes beside since rings hold its intermediates."""
+        of_step, of_row, of_output = (PRICED(Parts(**{part: 1})) for part in ("ring_step", "ring_made", "ring_handed"))
+        total = 0.0
+        for index in range(self.last - 1):
+            logical, blank = self.rows(index + 1, step)
+            if not self.counts.chain.convs[index].together:
+                has_pixels = self.tiles.planned.convs[index].form.has_pixels
+                total += self.tiles.channel_tiles(index) * (
+                    of_step * (logical + blank > 0) + of_row * has_pixels * logical
+                )
+        written = self.is_double and sum(self.rows(self.last, step)) > 0
+        return total + of_output * written * self.tiles.channel_tiles(self.last - 1) / self.again
 
     def together(self, index: int, left: int) -> list[float]:
         """How often a step makes rows of a depthwise conv in each way."""
