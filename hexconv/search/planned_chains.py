@@ -209,6 +209,7 @@ def plan_chain(case: Case, question: Question) -> Answer:
         InputError: the kernel has no figures for the objective.
         Unsupported: no plan can serve the chain.
     """
+    question = question.about(case.chain)
     answer, quickest = _planned(case, question)
     if question.caches == "as-needed" and _is_short_of_vtcm(answer):
         outside = _planned(case, replace(question, caches="anywhere"))

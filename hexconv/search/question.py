@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers
+from hexconv.analyze.planned import Planned
 from hexconv.errors import InputError, Unsupported
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import Machine, Rates, memory_of, rates
@@ -99,7 +100,7 @@ class Question:
         bytes_per_packet: the bytes that copies move in the time of a packet, for the objective time; the
             architecture's where this is left out (`hexconv.search.machine.memory_of`).
         equally_quick: for the objective latency, the share by which packets may be above the fewest and count as equal;
-            the error of the model where this is left out, since runs alone can part such plans.
+            the error of the model where this is left out, since runs alone can part such plans (`about`).
         machine: the device whose pace and memory times are told by; the architecture's where this is left out.
         weighs: further kernels, which a chain gets instead of the plan's where it costs less on them by the objective
             (`hexconv.search.weighed_kernels`).
@@ -153,6 +154,13 @@ class Question:
     def kernels(self, chain: Chain) -> tuple[KernelChoice, ...]:
         """Choose the kernel of every conv of a chain."""
         return choose_kernels(chain, self._anywhere, self.target)
+
+    def about(self, chain: Chain) -> "Question":
+        """Return the question by whose packets plans of a kind of chain are equal that the model can't part."""
+        if self.objective != "latency" or self.equally_quick is not None:
+            return self
+        error = self.rates.error(Planned(chain, self.settled(chain).plan))
+        return replace(self, equally_quick=min(self.slack, error or self.slack))
 
     def settled(self, chain: Chain) -> "Question":
         """Return the question for one chain: its plan names the kernel that this chain gets, and caches lie in VTCM.

@@ -53,6 +53,18 @@ def test_the_model_of_hvx_kernels_is_near_a_run(name: str) -> None:
     assert 1 / MOST_OFF < modelled / result.counts.packets < MOST_OFF
 
 
+def test_packets_count_as_equal_within_the_error_of_a_kind_of_chain() -> None:
+    """Of no chain within more than the error over all kinds; and for no other objective."""
+    wide = Chain(input=(1, 16, 16, 64), dtype="uint8", conv=(replace(NARROW, out_channels=64),) * 2)
+    nest, latency = rates("v68").nest, Question(1 << 20, "latency", target="hexagon")
+    for chain, kind in ((wide, "channels"), (FEW_CHANNELS.chain, "pixels")):
+        assert latency.about(chain).slack == min(nest.errors[kind], nest.error)
+    assert nest.errors["channels"] < nest.error
+    assert latency.about(replace(wide, dtype="float32", conv=(Conv2d(out_channels=8),))).slack == nest.error
+    for own in (replace(latency, equally_quick=0.0), replace(latency, objective="time")):
+        assert own.about(wide) is own
+
+
 @pytest.mark.parametrize("arch", known_machines())
 def test_every_model_states_its_error(arch: str) -> None:
     known = rates(arch)
