@@ -213,7 +213,7 @@ def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
 
 
 def without_idle_passes() -> tvm.transform.PassContext:
-    """Return the same context for a module that `lower` made: passes are skipped where the code stays the same.
+    """Return the same context for a module that `lower` made: passes are skipped where they would change nothing.
 
     Half of the passes' time goes to some that rewrite every expression. Lowering has simplified its modules after each
     change. Others, such as loops that are written by hand, need TVM's last simplification.
@@ -228,27 +228,33 @@ UNUSED = ("s_tir.InjectVirtualThread", "s_tir.InjectPermutedLayout")
 
 @pass_instrument
 class _WithoutIdlePasses:
-    """Skips passes that find nothing to change, or nothing that LLVM leaves: each rewrites all expressions.
+    """Skips passes that find nothing to change; each would rewrite every expression of the module for a result alike.
 
+    - LowerOpaqueBlock puts 0 for the index of a loop of one trip, VectorizeLoop a vector for that of a vectorised one.
     - HoistIfThenElse moves an `if` out of a loop whose whole body it is.
     - RenormalizeSplitPattern divides comparisons and divisions of sums with common factors: `x * 8 + y < 56`.
-    - The simplification behind them, and RemoveNoOp, put constants together, which LLVM does as well. Only where an
-      `if` has moved may loops need more packets without them.
+    - The simplification behind them, and RemoveNoOp, find work only where one of these has been.
     """
 
     def __init__(self) -> None:
-        self.has_hoisted = False
+        self.has_changed = False
 
     def should_run(self, module: tvm.IRModule, pass_info: Any) -> bool:
-        """Whether a pass of TVM may change the code."""
+        """Whether a pass of TVM may change the module."""
         if pass_info.name in _TIDYING:
-            return self.has_hoisted
+            return self.has_changed
         if pass_info.name not in _CHANGES:
             return True
         kinds, is_changed = _CHANGES[pass_info.name]
         may_change = any(map(is_changed, all_of(module, *kinds)))
-        self.has_hoisted |= may_change and pass_info.name == _HOIST
-        return may_change
+        self.has_changed |= may_change
+        return may_change or pass_info.name not in _IDLE_OTHERWISE
+
+
+def _is_no_loop(loop: tirx.For) -> bool:
+    """Whether a loop has one trip, or becomes vectors or copies of its body."""
+    is_one = isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1
+    return is_one or loop.kind in (tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED)
 
 
 def _is_under_guard(loop: tirx.For) -> bool:
@@ -266,7 +272,11 @@ def _has_products(expression: tirx.Expr) -> bool:
 
 _COMPARED = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.FloorDiv)
 
-_HOIST = "s_tir.HoistIfThenElse"
-_CHANGES = {_HOIST: ((tirx.For,), _is_under_guard), "s_tir.RenormalizeSplitPattern": (_COMPARED, _has_products)}
+_CHANGES = {
+    "s_tir.LowerOpaqueBlock": ((tirx.For,), _is_no_loop),
+    "s_tir.HoistIfThenElse": ((tirx.For,), _is_under_guard),
+    "s_tir.RenormalizeSplitPattern": (_COMPARED, _has_products),
+}
 """What passes change, and which nodes of what kinds they do change."""
+_IDLE_OTHERWISE = ("s_tir.HoistIfThenElse", "s_tir.RenormalizeSplitPattern")
 _TIDYING = ("tirx.StmtSimplify", "tirx.RemoveNoOp")
