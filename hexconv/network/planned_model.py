@@ -233,6 +233,7 @@ def _choices(planned: PlannedModel) -> Iterator[tuple[str, PlanChoices]]:
 
 
 def _is_planned_again(answer: Answer) -> bool:
+    """Whether the chain may have other plans beside tensors that stay: not for least time, nor where runs decided."""
     return answer.question.objective in ("traffic", "latency") and not answer.is_counted
 
 

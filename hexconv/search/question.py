@@ -100,7 +100,8 @@ class Question:
         bytes_per_packet: the bytes that copies move in the time of a packet, for the objective time; the
             architecture's where this is left out (`hexconv.search.machine.memory_of`).
         equally_quick: for the objective latency, the share by which packets may be above the fewest and count as equal;
-            the error of the model where this is left out, since runs alone can part such plans (`about`).
+            the error of the model where this is left out, since runs alone can part such plans. `about` takes it
+            from the kind of the chain, at most that over all kinds.
         machine: the device whose pace and memory times are told by; the architecture's where this is left out.
         weighs: further kernels, which a chain gets instead of the plan's where it costs less on them by the objective
             (`hexconv.search.weighed_kernels`).
@@ -156,7 +157,7 @@ class Question:
         return choose_kernels(chain, self._anywhere, self.target)
 
     def about(self, chain: Chain) -> "Question":
-        """Return the question by whose packets plans of a kind of chain are equal that the model can't part."""
+        """Return the question with the share of packets by which the model can't part two plans of this chain."""
         if self.objective != "latency" or self.equally_quick is not None:
             return self
         error = self.rates.error(Planned(chain, self.settled(chain).plan))
