@@ -9,11 +9,13 @@ from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel.dense import DenseForm, window_pixels
 from hexconv.kernel.pixels import PixelForm
 from hexconv.lower import lower_case
+from hexconv.lower.hexagon_object import compile_for_hexagon
 from hexconv.run.host import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
+from hexconv.sweep.random_chains import Seeded
 from tests.deep import one_in
 
 FIXED = Requantize(multiplier=0x5A7B3C1D, shift=-7, zero_point=3)
@@ -90,6 +92,17 @@ def test_every_window_begins_at_a_doubleword_of_its_copy_and_is_copied_whole(cha
         assert found.left(copy) + byte == (found.planes.left + window) * stride * channels
         assert byte + 5 * channels <= min(found.copied(copy) * 128, found.copy_bytes)
     assert all(pixels % found.copies == 0 or found.copies % pixels == 0 for pixels in map(window_pixels, range(1, 5)))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_copies_of_rows_are_loops_in_steps_of_one_row_too_not_calls_of_memcpy(channels: int, seed: int) -> None:
+    draw = Seeded(seed, channels)
+    conv = Conv2d(out_channels=draw.one_of(24, 32, 64), kernel=(1, draw.number(1, 3)), requantize=FIXED)
+    plan = replace(PLAN, rows=1, k_split=1, storage=draw.one_of("global", "vtcm"))
+    case = Case("one row", chain(draw.number(256, 330) // channels, channels, conv), plan)
+    assert dense(case)
+    assert "memcpy" not in compile_for_hexagon(lower_case(case).module, "v67").text
 
 
 @pytest.mark.parametrize(
