@@ -25,3 +25,7 @@ wild: .venv/installed ## real networks out of other people's packages verified a
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
 	$(BIN)/python -m reports.wild $(NETS)
 	$(BIN)/python -m reports.quoted
+
+wild-operators: .venv/installed ## each operator of these networks beside the least packets of its instructions: reports/wild_operators.csv (NETS as for wild)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check sympy
+	$(BIN)/python -m reports.wild_operators $(NETS)

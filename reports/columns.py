@@ -25,6 +25,7 @@ from reports import (
     plans,
     programs,
     qnn,
+    wild_operators,
 )
 
 
@@ -110,6 +111,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "operators.csv": ("make operators", _of(operators.Row)),
     "operator_differences.csv": ("make operator-differences", _of(operator_differences.Row)),
     "wild.csv": ("make wild", PROGRAMS),
+    "wild_operators.csv": ("make wild-operators", _of(wild_operators.Row)),
     "mutants.csv": ("make mutants", OF_MUTANTS),
 }
 """For each committed table of `reports`, the command that writes it, and its columns."""

@@ -42,6 +42,7 @@ from hexconv.run.simulator.toolchain import join_foreign
 from hexconv.run.tensors import Array
 from hexconv.whitelist import Code
 from hexconv.written import scratch
+from reports.operator_floors import least_of
 
 ISA = "v67"
 GUARD_BYTES, GUARD = 256, 0xA5
@@ -218,7 +219,7 @@ class Row:
         elements: the elements of its largest tensor.
         plain_packets: packets an element in plain C.
         hvx_packets: packets an element in HVX, on one thread.
-        floor_packets: the least packets an element that these instructions take (`Issued`).
+        floor_packets: the least packets an element that these instructions take (`reports.operator_floors`).
         floor_counts: which of them fill their packets; all others fit beside them.
         over_floor: `hvx_packets` over `floor_packets`.
         threads_packets: packets an element of the busiest thread of four, with what the caller does alone.
@@ -238,84 +239,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Issued:
-    """Instructions that an operator needs at least, and in how many packets they fit.
-
-    A packet has four slots, and what it needs of each unit once: a load, a store (both in slots 0 and 1), two
-    multipliers (slots 2 and 3), a shifter, a permuter. Simple arithmetic takes any of these four units. An unaligned
-    access takes slots 0 and 1 and the permuter; a table of 32 bytes that is added to others, or an exchange of two
-    vectors, the permuter and the shifter; arithmetic on two vectors, or products of twice as many bytes, two units.
-
-    Attributes:
-        loads: aligned loads.
-        stores: aligned stores.
-        unaligned_loads: loads at any address.
-        unaligned_stores: stores at any address.
-        simple: arithmetic on a vector.
-        doubles: arithmetic on two vectors.
-        shifts: shifts, and what narrows by one.
-        permutes: moves in a vector.
-        exchanges: tables, and moves between two vectors.
-        products: products of a vector with a scalar of four bytes.
-        double_products: all other products.
-    """
-
-    loads: float = 0
-    stores: float = 0
-    unaligned_loads: float = 0
-    unaligned_stores: float = 0
-    simple: float = 0
-    doubles: float = 0
-    shifts: float = 0
-    permutes: float = 0
-    exchanges: float = 0
-    products: float = 0
-    double_products: float = 0
-
-    @property
-    def by_unit(self) -> dict[str, float]:
-        """The packets that the instructions of each unit take; the most of them is the least of all together."""
-        unaligned = self.unaligned_loads + self.unaligned_stores
-        one = self.simple + self.shifts + self.permutes + self.products
-        two = self.doubles + self.exchanges + self.double_products
-        return {
-            "loads": self.loads + self.unaligned_loads,
-            "stores": self.stores + self.unaligned_stores,
-            "unaligned accesses": unaligned + (self.loads + self.stores) / 2,
-            "permutes": self.permutes + self.exchanges + unaligned,
-            "shifts": self.shifts + self.exchanges,
-            "products": self.products / 2 + self.double_products,
-            "units": (one + 2 * two + unaligned) / 4,
-            "slots": (self.loads + self.stores + 2 * unaligned + one + two) / 4,
-        }
-
-    @property
-    def packets(self) -> float:
-        """The least packets that they all fit in."""
-        return max(self.by_unit.values())
-
-    @property
-    def fullest(self) -> str:
-        """The unit that takes the most packets."""
-        return max(self.by_unit, key=lambda unit: self.by_unit[unit])
-
-
-@dataclass(frozen=True)
 class Case:
-    """An operation of the table, and what HVX issues at least for a vector of its largest tensor."""
+    """An operation of the table, with the arrays that it reads besides tensors that are drawn."""
 
     name: str
     operation: Operation
-    issued: Issued
     constants: Mapping[str, Array]
 
 
-SCALED = Issued(loads=1, stores=1, simple=4, doubles=1, shifts=5, double_products=3)
-"""Multiplied by numbers of three limbs: carries of two limbs and a shift to narrow."""
-QUANTISED = Issued(loads=4, stores=1, simple=40, shifts=22, permutes=2, double_products=8)
-"""Five shifts of each of four words, and two to narrow them; a product of 32 bits is two of 16."""
-MEAN_OF_ALL = Issued(loads=1, double_products=0.5)
-LOOKED_UP = Issued(loads=1, stores=1, permutes=1, exchanges=7)
 THREADS = 4
 SCALES = (0.0201331, 0.0310127, 0.0417709)
 """Of the operands and the result: no sum of theirs lies half way between two codes."""
@@ -330,13 +261,11 @@ def cases() -> Iterator[Case]:
     for size, channels in ((56, 64), (28, 32), (14, 96)):
         one = (1, size, size, channels)
         sources = _operand("one", one, 0, 121), _operand("other", one, 1, 117)
-        yield Case(
-            "add", Operation("add", "add", sources, _operand("result", one, 2, 131)), replace(SCALED, loads=2), {}
-        )
+        yield Case("add", Operation("add", "add", sources, _operand("result", one, 2, 131)), {})
     for size, channels in ((112, 24), (14, 480), (7, 960)):
         one, gates = _operand("one", (1, size, size, channels), 0, 121), _operand("gates", (1, 1, 1, channels), 1)
         operation = Operation("multiply", "multiply", (one, gates), _operand("result", one.extents, 2, 131))
-        yield Case("multiply by gates", operation, SCALED, {})
+        yield Case("multiply by gates", operation, {})
     for size, channels in ((56, 64), (14, 480)):
         one, factors = (
             _operand("one", (1, size, size, channels), 0, 121),
@@ -344,7 +273,7 @@ def cases() -> Iterator[Case]:
         )
         operation = Operation("multiply", "multiply", (one, factors), _operand("result", one.extents, 2, 131))
         values = np.random.default_rng(0).normal(0, 1, factors.extents).astype(np.float32)
-        yield Case("multiply by channel", operation, SCALED, {"factors": values})
+        yield Case("multiply by channel", operation, {"factors": values})
     for size, channels, kernel, stride in (
         (112, 64, 3, 2),
         (56, 64, 2, 2),
@@ -356,16 +285,9 @@ def cases() -> Iterator[Case]:
         made = (size + 2 * side - kernel) // stride + 1
         source, result = _operand("one", (1, size, size, channels), 0), _operand("result", (1, made, made, channels), 0)
         window = Window((kernel, kernel), (stride, stride), (1, 1), (side, side, side, side))
-        written = 1 / stride**2
-        maxima = 2 * (kernel - 1).bit_length() * written  # some are shared by neighbours
-        is_aligned = channels % 128 == 0 or (channels == 64 and stride == 2)
-        issued = Issued(loads=1, stores=written, simple=maxima)
-        if not is_aligned:
-            issued = Issued(unaligned_loads=1, unaligned_stores=written, simple=maxima)
         yield Case(
             f"max pool {kernel}x{kernel} stride {stride}",
             Operation("max_pool", "pool", (source,), result, (window,)),
-            issued,
             {},
         )
     for size, channels in ((112, 24), (14, 480), (7, 1280)):
@@ -373,13 +295,12 @@ def cases() -> Iterator[Case]:
             _operand("one", (1, size, size, channels), 0, 121),
             _operand("result", (1, 1, 1, channels), 1, 3),
         )
-        yield Case("global average", Operation("global_average_pool", "mean", (source,), result), MEAN_OF_ALL, {})
+        yield Case("global average", Operation("global_average_pool", "mean", (source,), result), {})
     for size in (56, 14):
         one = (1, size, size, 64)
         yield Case(
             "requantise",
             Operation("convert", "convert", (_operand("one", one, 0),), _operand("result", one, 1)),
-            LOOKED_UP,
             {},
         )
     for layouts, name in (((NHWC, NCHW), "NHWC to NCHW"), ((NCHW, NHWC), "NCHW to NHWC")):
@@ -388,15 +309,14 @@ def cases() -> Iterator[Case]:
                 Operand(word, (1, size, size, channels), "uint8", layout)
                 for word, layout in zip(("one", "result"), layouts, strict=True)
             )
-            yield Case(name, Operation("convert", "convert", (one,), made), _turned(channels, size * size), {})
+            yield Case(name, Operation("convert", "convert", (one,), made), {})
     reals = Operand("one", (1, 224, 224, 3), "float32", NCHW)
     codes = replace(_operand("result", (1, 224, 224, 3), 0, 114), layout=NCHW)
-    yield Case("quantise", Operation("convert", "convert", (reals,), codes), QUANTISED, {})
+    yield Case("quantise", Operation("convert", "convert", (reals,), codes), {})
     codes = _operand("one", (1, 128, 128, 3), 0, 114)
     yield Case(
         "dequantise",
         Operation("convert", "convert", (codes,), Operand("result", codes.extents, "float32")),
-        Issued(loads=1, stores=4, permutes=4, exchanges=4 * 7 + 4),  # a table for each byte of a float
         {},
     )
 
@@ -415,30 +335,23 @@ def other_cases() -> Iterator[Case]:
         if window > 1:
             name, more = "conv_transpose", (Window((window, window), (window, window), (1, 1), (0, 0, 0, 0)),)
         told = {"weights": weights, "scales": scales, "bias": bias}
-        elements = max(pixels**2 * inputs, (pixels * window) ** 2 * outputs)
-        least = Issued(products=weights.size * pixels**2 / elements)  # a vector of them has 128
         words = f"{name} {window}x{window} stride {window}" if window > 1 else name
-        yield Case(words, Operation(name, name, (source,), made, (how, *more)), least, told)
-    half = Issued(loads=1, stores=1, permutes=0.5, exchanges=3.5)  # one of two tensors is looked up
+        yield Case(words, Operation(name, name, (source,), made, (how, *more)), told)
     for size, channels in ((56, 64), (14, 256)):
         halves = [_operand(word, (1, size, size, channels), at) for at, word in enumerate(("one", "other"))]
         made = _operand("result", (1, size, size, 2 * channels), 0)
-        yield Case("concat", Operation("concat", "concat", tuple(halves), made, (Along(3),)), half, {})
+        yield Case("concat", Operation("concat", "concat", tuple(halves), made, (Along(3),)), {})
     for size, channels, stride in ((35, 192, 1), (14, 480, 1), (56, 24, 2)):
         one = _operand("one", (1, size, size, channels), 0, 121)
         window = Window((3, 3), (stride, stride), (1, 1), (1, 1, 1, 1))
         made = _operand("result", (1, size // stride, size // stride, channels), 1, 3)
-        means = 1 / stride**2  # for each vector that is read
-        issued = Issued(
-            unaligned_loads=1, unaligned_stores=means, doubles=4 * means, shifts=3 * means, double_products=4 * means
-        )
         name = f"average pool 3x3 stride {stride}"
-        yield Case(name, Operation("average_pool", "pool", (one,), made, (window,)), issued, {})
+        yield Case(name, Operation("average_pool", "pool", (one,), made, (window,)), {})
     reals = (1 / (1 + np.exp(-np.arange(-128, 128) / 30))).astype(np.float32).reshape(1, 256)
     for size, channels in ((56, 64), (14, 480)):
         one = _operand("one", (1, size, size, channels), 0, 121)
         made = replace(one, buffer="result", scale=1 / 256, zero_point=0)
-        yield Case("table", Operation("map", "map", (one,), made, (Map("reals", 1),)), LOOKED_UP, {"reals": reals})
+        yield Case("table", Operation("map", "map", (one,), made, (Map("reals", 1),)), {"reals": reals})
     for size, channels in ((32, 48), (128, 64)):
         one = _operand("one", (1, size, size, channels), 0)
         made = replace(one, buffer="result", extents=(1, 2 * size, 2 * size, channels // 4))
@@ -451,47 +364,29 @@ def other_cases() -> Iterator[Case]:
         yield Case(
             "depth to space",
             Operation("view", "view", (one,), made, (how,)),
-            Issued(loads=1, stores=1, exchanges=2),
             {},
         )
-    for name, nest, least, source, result in _VIEWS:
+    for name, nest, source, result in _VIEWS:
         how = View(tuple(Dimension(*loop) for loop in nest))
         operands = Operand("one", source, "uint8"), Operand("result", result, "uint8")
-        yield Case(name, Operation("view", "view", operands[:1], operands[1], (how,)), least, {})
+        yield Case(name, Operation("view", "view", operands[:1], operands[1], (how,)), {})
     one = _operand("one", (1, 16, 2100, 4), 0, 114)
     powers = np.exp(-np.arange(256) * np.float64(np.float32(one.scale))).astype(np.float32)
     made = replace(one, buffer="result", scale=2.0**-8, zero_point=0)
     operation = Operation("softmax", "softmax", (one,), made, (Powers("powers", 1),))
-    # powers of three bytes are looked up once; two products of 32 bits for each of four words
-    issued = Issued(loads=1, stores=1, shifts=4 * 2 + 2, permutes=3, exchanges=3 * 7, double_products=4 * 4)
-    yield Case("softmax", operation, issued, {"powers": powers})
+    yield Case("softmax", operation, {"powers": powers})
 
 
-HALVED = Issued(loads=1, stores=0.5, exchanges=0.5)
-SHUFFLED = Issued(exchanges=6 * 128 / 136, unaligned_loads=2 * 128 / 136, unaligned_stores=2 * 128 / 136)
 _VIEWS = (
-    ("channel shuffle", ((784, 136, 136), (34, 1, 4), (4, 34, 1)), SHUFFLED, (1, 28, 28, 136), (1, 28, 28, 136)),
-    ("split", ((6400, 32, 16), (16, 1, 1)), HALVED, (1, 80, 80, 32), (1, 80, 80, 16)),
+    ("channel shuffle", ((784, 136, 136), (34, 1, 4), (4, 34, 1)), (1, 28, 28, 136), (1, 28, 28, 136)),
+    ("split", ((6400, 32, 16), (16, 1, 1)), (1, 80, 80, 32), (1, 80, 80, 16)),
     (
         "nearest 2x",
         ((20, 2560, 10240), (2, 0, 5120), (20, 128, 256), (2, 0, 128), (128, 1, 1)),
-        Issued(loads=0.25, stores=1),
         (1, 20, 20, 128),
         (1, 40, 40, 128),
     ),
 )
-
-
-def _turned(channels: int, pixels: int) -> Issued:
-    """For each vector of a matrix that is turned: exchanges, and what makes a power of two of its rows."""
-    small = min(channels, pixels, 128)
-    power = 1 << (small - 1).bit_length()
-    stages = power.bit_length() - 1
-    if small < 128:
-        moved = power / small if power > small else 0  # and an unaligned access of as many
-        return Issued(loads=1, permutes=moved, unaligned_stores=moved, exchanges=power * stages / 2 / small)
-    apart = int(channels % 128 > 0) + int(pixels % 128 > 0)
-    return Issued(exchanges=stages / 2, unaligned_loads=apart)
 
 
 def rows() -> Iterator[Row]:
@@ -514,7 +409,9 @@ def rows() -> Iterator[Row]:
     ):
         step = case.operation
         elements = max(prod(operand.extents) for operand in (*step.sources, step.result))
-        floor = case.issued.packets / 128
+        issued = least_of(step, case.constants)
+        assert issued
+        floor = issued.packets / elements
         told = [
             ", ".join("x".join(map(str, source.extents)) for source in step.sources),
             "x".join(map(str, step.result.extents)),
@@ -527,7 +424,7 @@ def rows() -> Iterator[Row]:
             round(each[0], 3),
             round(each[1], 4),
             round(floor, 4),
-            case.issued.fullest,
+            issued.fullest,
             round(each[1] / floor, 2),
             round(each[2], 4),
             plain.differing + hvx.differing + several.differing,
