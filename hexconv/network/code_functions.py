@@ -225,25 +225,36 @@ def _map_form(step: Operation, constants: Constants) -> bytes | None:
 
 MOST_OF_A_LINE, LEAST_BESIDE, MOST_CLOSE = 255, 3, 1 << 17
 """Of a softmax: powers with a sum below 2^31; lines side by side; steps, 2^20 from code to code, that it errs by."""
+LEAST_ALONE, MOST_ALONE = 32, 8064
+"""Of a line that lies alone: powers that pay for a table of 256; with sums of lower parts below 2^32 in each lane."""
 
 
 def _softmax_form(step: Operation, constants: Constants) -> bytes | None:
-    """Powers as integers. What a share of them errs by: each power by 1/2, their sum by 1/2 for each of them."""
+    """Powers as integers. What a share of them errs by: each power by 1/2, their sum by 1/2 for each of them.
+
+    The sum of a line that lies alone is of powers with 24 bits more.
+    """
     [source], result, how = step.sources, step.result, step.told(Powers)
     count, step_size = source.extents[how.axis], float(np.float32(result.scale))
-    if not is_codes(source) or not is_codes(result) or count > MOST_OF_A_LINE or step_size < 2.0**-9:
+    beside = _beside(source, how.axis)
+    is_alone = beside == 1
+    least, most = (LEAST_ALONE, MOST_ALONE) if is_alone else (1, MOST_OF_A_LINE)
+    if not is_codes(source) or not is_codes(result) or not least <= count <= most or step_size < 2.0**-9:
         return None
-    if source.layout != result.layout or _beside(source, how.axis) < LEAST_BESIDE:
+    if source.layout != result.layout or 1 < beside < LEAST_BESIDE:
         return None
-    close = int(np.ceil(((1 + count) / 16 + 1 / 4) / step_size)) + 8  # 1/4: of float32 and of the reciprocal
+    summed = 0 if is_alone else count
+    close = int(np.ceil(((1 + summed) / 16 + 1 / 4) / step_size)) + 8  # 1/4: of float32 and of the reciprocal
     if close > MOST_CLOSE:
         return None
-    powers = np.rint(constants[how.powers].astype(np.float64) * 2**23).astype(np.int64)
+    fine = np.rint(constants[how.powers].astype(np.float64) * 2.0**47).astype(np.int64)
+    powers = (fine + (1 << 23)) >> 24
+    rests = np.minimum(fine - (powers << 24) + (1 << 23), (1 << 24) - 1)
     ends = np.array([-1, 1], np.float32) * np.float32(result.scale) * SOFTEST
-    least, most = numbers_of(stored_as(ends, grid(result, (1, 1, 1, 2), "ends")), result)
+    lowest, highest = numbers_of(stored_as(ends, grid(result, (1, 1, 1, 2), "ends")), result)
     offset = (zero_of(result) << 20) + (1 << 19)
-    numbers = (round(2.0**21 / step_size), close, offset, turned_bit(result), int(least), int(most))
-    planes = np.stack([powers & 255, powers >> 8 & 255, powers >> 16])
+    numbers = (round(2.0**21 / step_size), close, offset, turned_bit(result), int(lowest), int(highest))
+    planes = np.stack([part >> bits & 255 for part in (powers, rests) for bits in (0, 8, 16)])
     return header(SOFTMAX, turned_bit(source), *numbers) + laid_table(planes).tobytes()
 
 

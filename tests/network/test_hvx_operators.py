@@ -306,12 +306,18 @@ def softened(draw: Draw) -> Drawn:
     while extents[axis] > 300:
         extents[axis] //= 2
     layout = NCHW if draw.chance(0.5) else NHWC
+    if draw.chance(0.3):  # lines alone
+        extents, axis, layout = [1, 1, draw.below(3), draw.below(9000)], 3, NHWC
     batch, rows, columns, channels = extents
     source, result = (draw.operand(name, (batch, rows, columns, channels), layout) for name in ("source", "result"))
     result = replace(
         result, scale=float(np.float32(draw.random.choice([1 / 256, 1 / 255, 1 / 128, 0.003, 0.02, 1e-4])))
     )
     powers = np.exp(-np.arange(256) * np.float64(np.float32(source.scale))).astype(np.float32)
+    if draw.chance(0.2):  # all shares lie half way between two codes
+        result = replace(result, scale=float(np.float32(2 / 3 / extents[axis])))
+        drawn = draw.drawn("softmax", [source], result, Powers("powers", axis), powers=powers)
+        return replace(drawn, arrays={"source": np.full_like(drawn.arrays["source"], 7)})
     return draw.drawn("softmax", [source], result, Powers("powers", axis), powers=powers)
 
 

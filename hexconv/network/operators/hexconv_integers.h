@@ -116,11 +116,11 @@ struct hexconv_means {
     } means[];
 };
 
-/* Powers by their number of codes below the largest, times 2^23, byte by byte. A share of 31 bits times `multiplier` has 31 + 20 bits
+/* Powers by their number of codes below the largest, times 2^23, byte by byte; then what is left of them times 2^47, and 2^23 more. A share of 31 bits times `multiplier` has 31 + 20 bits
  * behind the point, of which fewer than `close` of the last 20 are wrong. */
 struct hexconv_softmax {
     int32_t form, flip, multiplier, close, offset, sign, least, most, padding[24];
-    uint8_t planes[3][256]; /* each in the order of a table */
+    uint8_t planes[6][256]; /* each in the order of a table */
 };
 
 #endif

@@ -1,7 +1,8 @@
-/* A softmax of codes in HVX: of 128 lines at once, which lie side by side, or of as many as there are.
+/* A softmax of codes in HVX: of 128 lines at once, which lie side by side, or of as many as there are; of lines one behind the other each alone.
  *
  * Powers are looked up as 2^23 times what they are, added up, and multiplied by 2^61 over the sum, which Newton's iteration finds. What
- * comes so near to the middle between two codes that this could err is computed as plain C does.
+ * comes so near to the middle between two codes that this could err is computed as plain C does. A line alone has up to 256 results, by how
+ * far a code is below the largest: a table of them is made, and looked up.
  */
 #ifndef HEXCONV_SOFTMAX_H
 #define HEXCONV_SOFTMAX_H
@@ -19,6 +20,8 @@ struct softened {
 struct words {
     V of[4];
 };
+
+ALWAYS size_t lane_of_words(size_t lane) { return (lane % 2 * 2 + lane / 2 % 2) * (VECTOR / 4) + lane / 4; }
 
 ALWAYS struct words power_of(const struct looked_up *planes, V below) {
     const W halves = Q6_Wb_vshuffoe_VbVb(look(planes[1], below), look(planes[0], below)), tops = Q6_Wuh_vzxt_Vub(look(planes[2], below));
@@ -38,7 +41,7 @@ ALWAYS V one_over(V number) {
 
 static __attribute__((noinline)) void soften_again(const struct softened *work, size_t first, size_t i, const int32_t *apart, size_t count) {
     for (size_t lane = 0; lane < count; lane++)
-        if (apart[(lane % 2 * 2 + lane / 2 % 2) * (VECTOR / 4) + lane / 4] < 2 * work->form->close)
+        if (apart[lane_of_words(lane)] < 2 * work->form->close)
             soften(work->source, work->powers, work->lines, first + lane, i, i + 1, work->result);
 }
 
@@ -109,9 +112,92 @@ static void soften_part(const void *given, size_t first, size_t end) {
     }
 }
 
+ALWAYS V numbers_of_line(const uint8_t *from, size_t count, struct span of, V flip) { return Q6_V_vxor_VV(load_some(of, from, count), flip); }
+
+ALWAYS uint64_t sum_of_words(V words) {
+    V low = Q6_V_vand_VV(words, Q6_V_vsplat_R(0xffff)), high = Q6_Vuw_vlsr_VuwR(words, 16);
+    UNROLLED for (int apart = VECTOR / 2; apart >= 4; apart /= 2)
+        low = Q6_Vw_vadd_VwVw(low, Q6_V_vror_VR(low, apart)), high = Q6_Vw_vadd_VwVw(high, Q6_V_vror_VR(high, apart));
+    return ((uint64_t)(uint32_t)Q6_R_vextract_VR(high, 0) << 16) + (uint32_t)Q6_R_vextract_VR(low, 0);
+}
+
+ALWAYS V sum_of_four(struct words words) { return Q6_Vw_vadd_VwVw(Q6_Vw_vadd_VwVw(words.of[0], words.of[1]), Q6_Vw_vadd_VwVw(words.of[2], words.of[3])); }
+
+/* The sum of the powers of a line, times 2^47. What a vector has behind the line is taken as its largest, and off again. */
+static uint64_t sum_of_line(const struct softened *work, const uint8_t *from, V largest, V flip) {
+    const struct hexconv_softmax *const form = work->form;
+    const size_t count = work->lines.count, vectors = vectors_of(count), behind = vectors * VECTOR - count;
+    const struct looked_up planes[3] = {table_of(form->planes[0]), table_of(form->planes[1]), table_of(form->planes[2])};
+    const struct looked_up lower[3] = {table_of(form->planes[3]), table_of(form->planes[4]), table_of(form->planes[5])};
+    const struct span of = span_of(work->source);
+    V tops = Q6_V_vzero(), rests = tops;
+    for (size_t i = 0; i < count; i += VECTOR) {
+        const size_t now = least_of(count - i, VECTOR);
+        const V below = Q6_V_vand_QV(Q6_Q_vsetq2_R((int)now), Q6_Vb_vsub_VbVb(largest, numbers_of_line(from + i, now, of, flip)));
+        tops = Q6_Vw_vadd_VwVw(tops, sum_of_four(power_of(planes, below)));
+        rests = Q6_Vw_vadd_VwVw(rests, sum_of_four(power_of(lower, below)));
+    }
+    return ((sum_of_words(tops) - ((uint64_t)behind << 23)) << 24) + sum_of_words(rests) - ((uint64_t)(vectors * VECTOR) << 23);
+}
+
+/* The code of each number of codes below the largest, in their order, for a sum of powers times 2^47. */
+static void table_of_line(const struct softened *work, size_t first, uint64_t sum, uint8_t codes[CODES]) {
+    static const uint8_t lanes[VECTOR] __attribute__((aligned(128))) = {
+#define EIGHT_LANES(i) i, i + 1, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7
+#define MORE_LANES(i) EIGHT_LANES(i), EIGHT_LANES(i + 8), EIGHT_LANES(i + 16), EIGHT_LANES(i + 24)
+        MORE_LANES(0), MORE_LANES(32), MORE_LANES(64), MORE_LANES(96)};
+#undef MORE_LANES
+#undef EIGHT_LANES
+    const struct hexconv_softmax *const form = work->form;
+    const struct looked_up planes[3] = {table_of(form->planes[0]), table_of(form->planes[1]), table_of(form->planes[2])};
+    const int down = 33 - __builtin_clzll(sum); /* to 31 bits */
+    const V by_one = one_over(Q6_V_vsplat_R((int)(sum >> down))), shift = Q6_V_vsplat_R(down - 17);
+    const struct words by = {{by_one, by_one, by_one, by_one}}, shifts = {{shift, shift, shift, shift}};
+    struct hexconv_tensor all = *work->result;
+    double exact = 0;
+    all.data = codes;
+    for (size_t half = 0; half < CODES; half += VECTOR) {
+        struct words apart;
+        const struct words powers = power_of(planes, Q6_V_vor_VV(*(const V *)(const void *)lanes, bytes((int)half)));
+        *(V *)(void *)(codes + half) = Q6_V_vxor_VV(shares_of(form, &powers, &by, &shifts, &apart), bytes(form->sign));
+        const V nearest = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
+        if (!is_any_below(nearest, 2 * form->close)) continue;
+        if (exact == 0) exact = summed_line(work->source, work->powers, work->lines, first).sum;
+        for (size_t lane = 0; lane < VECTOR; lane++)
+            if (((const int32_t *)&apart)[lane_of_words(lane)] < 2 * form->close) store(&all, half + lane, (float)((double)work->powers[half + lane] / exact));
+    }
+}
+
+static void soften_lines_part(const void *given, size_t first, size_t end) {
+    const struct softened *const work = given;
+    const size_t count = work->lines.count;
+    const struct span source = span_of(work->source), result = span_of(work->result);
+    const V flip = bytes(work->form->flip);
+    uint8_t codes[CODES] __attribute__((aligned(128)));
+    for (size_t line = first; line < end; line++) {
+        const uint8_t *const from = source.begin + line * count;
+        V largest = Q6_V_vzero();
+        for (size_t i = 0; i < count; i += VECTOR) {
+            const size_t now = least_of(count - i, VECTOR);
+            largest = Q6_Vub_vmax_VubVub(largest, Q6_V_vand_QV(Q6_Q_vsetq2_R((int)now), numbers_of_line(from + i, now, source, flip)));
+        }
+        UNROLLED for (int apart = VECTOR / 2; apart >= 1; apart /= 2) largest = Q6_Vub_vmax_VubVub(largest, Q6_V_vror_VR(largest, apart));
+        table_of_line(work, line * count, sum_of_line(work, from, largest, flip), codes);
+        const V *const halves = (const V *)(const void *)codes;
+        const struct looked_up table = {Q6_Vb_vshuff_Vb(halves[0]), Q6_Vb_vshuff_Vb(halves[1])};
+        for (size_t i = 0; i < count; i += VECTOR) {
+            const size_t now = least_of(count - i, VECTOR);
+            const V found = look(table, Q6_Vb_vsub_VbVb(largest, numbers_of_line(from + i, now, source, flip)));
+            if (now == VECTOR) put(result.begin + line * count + i, found);
+            else put_some(result.begin + line * count + i, found, now);
+        }
+    }
+}
+
 static int softmax(void *user, Tensor source, const float *powers, int axis, Tensor result) {
     if (form_of(result) != HEXCONV_SOFTMAX || !has_bytes(source)) return hexconv_plain_operators().softmax(NULL, source, powers, axis, result);
     const struct softened work = {source, result, powers, result->integers, lines_of(source, axis)};
+    if (work.lines.apart == 1) return in_parts(user, soften_lines_part, &work, bytes_of(source) / work.lines.count, 1);
     const size_t units = bytes_of(source) / work.lines.count / work.lines.apart * vectors_of(work.lines.apart);
     return in_parts(user, soften_part, &work, units, 1);
 }
