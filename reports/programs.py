@@ -15,14 +15,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from hexconv.analyze import needed_macs
+from hexconv.analyze import Planned, needed_macs
+from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.usage import work_usage
 from hexconv.errors import RunFailed
 from hexconv.lower import lower_case
@@ -39,8 +41,9 @@ from hexconv.run.simulator.made_files import content_key
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Array
-from hexconv.spec import Plan, Target, choose_kernels
+from hexconv.spec import Case, Plan, Target, choose_kernels
 from hexconv.spec.capacities import capacity_of
+from hexconv.spec.choices import Engine
 from hexconv.verify import Asked, Comparison, NetworkVerdict, verify_network
 from hexconv.verify.network import compiled_as_far
 from hexconv.verify.verdict import Answer, together
@@ -48,7 +51,8 @@ from hexconv.written import scratch
 from reports.kept import keep_all, named
 
 CSV = Path(__file__).with_suffix(".csv")
-KEY = ("network", "form", "target", "threads")
+KEY = ("network", "form", "target", "threads", "kernel")
+FASTEST, ENGINE = "fastest", "hmx"
 HOST = "host"
 THREADS = 4
 SEEDS = 3
@@ -66,6 +70,8 @@ class Row:
         form: how it is quantised.
         target: where the program ran: `hexagon`, which is the simulator, or `llvm`, which is this machine.
         threads: the threads that it was planned for.
+        kernel: the kernel that was asked for: `fastest`; or `hmx-exact` or `hmx-fast`, the matrix engine where that
+            costs no more than HVX, with exact requantisation or its own.
         isa: the instruction set; `host` on this machine.
         answer: what `verify` answers.
         convs: how many convs the network has.
@@ -87,7 +93,8 @@ class Row:
         ranked_alike: for how many of them the five largest scores are of the same classes in the same order.
         largest_steps: the largest difference of that output, in steps of its quantisation; such ones have travelled.
         mean_steps: the mean difference, likewise.
-        library_elements: how many elements the outputs of the library's example have; 0 where none was built.
+        library_elements: how many elements the outputs of the library's example have; 0 where none was built, or where
+            it has words of the matrix engine, which the simulator doesn't know: calls of it call the engine's model.
         library_differing: how many of them differ from numpy's, in the example and in all calls.
         seeds: how many calls of the whole network were made on the adversarial platform.
         copies: how many asynchronous copies such a call starts.
@@ -95,9 +102,12 @@ class Row:
         chains_packets: the part of `packets` that chains execute.
         operators_packets: the part of `packets` that operators between chains execute.
         critical_packets: the packets of the slowest thread, step by step.
-        predicted_packets: the packets of all threads by the model that plans are chosen by, which is of Hexagon.
+        predicted_packets: the packets of all threads by the model that plans are chosen by, which is of Hexagon; none
+            with `hmx`, of which it tells a time.
         predicted_critical_packets: those of the slowest thread by that model.
         macs_per_packet: the needed MACs of all convs in chains, per packet of chains.
+        engine_macs_share: the share of these MACs that the matrix engine does.
+        engine_useful_share: the share of the multiply-accumulates of its packets that are needed; none without it.
         before_bytes: the bytes that a call moves with every conv apart, operators included.
         after_bytes: the same as planned.
         chains_before_bytes: the part of `before_bytes` that chains move.
@@ -115,6 +125,7 @@ class Row:
     form: str
     target: str
     threads: int
+    kernel: str
     isa: str
     answer: str
     convs: int
@@ -147,6 +158,8 @@ class Row:
     predicted_packets: int | None
     predicted_critical_packets: int | None
     macs_per_packet: float | None
+    engine_macs_share: float
+    engine_useful_share: float | None
     before_bytes: int | None
     after_bytes: int | None
     chains_before_bytes: int | None
@@ -176,21 +189,25 @@ class Bench:
         seeds: calls of the whole network on the adversarial platform.
         workers: processes that compile.
         table: the table that has the rows which are known.
+        kernels: the kernels that are asked for, on Hexagon; the fastest alone on this machine.
     """
 
     targets: Sequence[tuple[Target, int]]
     seeds: int = SEEDS
     workers: int | None = None
     table: Path = CSV
+    kernels: Sequence[str] = (FASTEST,)
 
     def rows(self, path: Path, names: tuple[str, str]) -> Iterator[Row]:
         """Measure a model in all ways; `names` are of the network and of the form."""
-        for target, threads in self.targets:
+        for (target, threads), kernel in product(self.targets, self.kernels):
             isa = find_qemu().isa if target == "hexagon" else HOST
+            if isa == HOST and kernel != FASTEST:
+                continue
             wanted = Wanted(capacity_of(Plan()), target, "v68" if isa == HOST else isa, "latency", threads=threads)
-            yield self.row(path, (*names, target, threads, isa), wanted)
+            yield self.row(path, (*names, target, threads, kernel, isa), replace(wanted, **_asked(kernel)))
 
-    def row(self, path: Path, known: tuple[str, str, Target, int, str], wanted: Wanted) -> Row:
+    def row(self, path: Path, known: tuple[str, str, Target, int, str, str], wanted: Wanted) -> Row:
         """Plan a model once, build it, and verify and run what was built, or take the row that the table has of it.
 
         Raises:
@@ -225,6 +242,12 @@ class Bench:
         """Return the row of the same program that the table has, where that holds."""
         found = [row for row in read_rows(self.table) if row.digest == digest and row.holds]
         return next((row for row in found if tuple(getattr(row, name) for name in KEY) == known[: len(KEY)]), None)
+
+
+def _asked(kernel: str) -> dict[str, Any]:
+    """The fields of what is wanted that ask for a kernel."""
+    name, _, engine = kernel.partition("-")
+    return {} if kernel == FASTEST else {"kernel": name, "engine": engine}
 
 
 def read_rows(table: Path) -> list[Row]:
@@ -267,7 +290,8 @@ class Library:
         Raises:
             RunFailed: it doesn't compile or link, or a run gives no answer.
         """
-        differing, elements = _example(folder, built)
+        has_words = any(choice.used == ENGINE for choices in built.kernels.values() for choice in choices)
+        differing, elements = (0, 0) if has_words else _example(folder, built)
         if built.target == "llvm" or not seeds:
             return cls(elements, differing)
         kernel, copies = network_object(folder, built), 0
@@ -357,7 +381,19 @@ def _counted(planned: PlannedModel, verdict: NetworkVerdict) -> dict[str, Any]:
         "scalar": sum(each.used == "plain" for chain in chains for each in choose_kernels(chain, None, "hexagon")),
         "counted_bytes": moved,
         "macs_per_packet": round(sum(map(needed_macs, chains)) / packets, 2) if packets else None,
+        **_of_engine([call.case for call in calls]),
         "outside_share": round(made / (made + inside), 3),
+    }
+
+
+def _of_engine(pieces: Sequence[Case]) -> dict[str, float | None]:
+    """The columns of the matrix engine: it computes whole pieces."""
+    on_engine = [case for case in pieces if case.plan.kernel == ENGINE]
+    useful, whole = (sum(needed_macs(case.chain) for case in cases) for cases in (on_engine, pieces))
+    done = sum(engine_packets(Planned.of(case).blocks).of_one.macs for case in on_engine)
+    return {
+        "engine_macs_share": round(useful / whole, 4) if whole else 0.0,
+        "engine_useful_share": round(useful / done, 4) if done else None,
     }
 
 
@@ -370,10 +406,11 @@ def _moved_bytes(call: Call, resident: Container[str]) -> int:
 
 def _predicted(planned: PlannedModel, cost: CallCost) -> dict[str, Any]:
     """The columns that `hexconv best` tells of a call."""
-    total, of_hexagon = planned.account.total, planned.question.target == "hexagon"
+    total, question = planned.account.total, planned.question
+    is_told = question.target == "hexagon" and ENGINE not in question.weighs
     return {
-        "predicted_packets": cost.after_packets if of_hexagon else None,
-        "predicted_critical_packets": cost.critical_packets if of_hexagon else None,
+        "predicted_packets": cost.after_packets if is_told else None,
+        "predicted_critical_packets": cost.critical_packets if is_told else None,
         "before_bytes": total.before_bytes,
         "after_bytes": total.after_bytes,
         "chains_before_bytes": total.chains_before_bytes,
@@ -394,6 +431,8 @@ def parser_of(table: Path, about: str | None, threads: Sequence[int]) -> argpars
     choices = get_args(Target)
     parser.add_argument("--targets", nargs="+", choices=choices, default=choices, help="where programs run")
     parser.add_argument("--threads", nargs="+", type=int, default=threads, help="threads of Hexagon")
+    kernels = (FASTEST, *(f"{ENGINE}-{each}" for each in get_args(Engine)))
+    parser.add_argument("--kernels", nargs="+", choices=kernels, default=(FASTEST,), help="kernels to ask for")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="calls on the adversarial platform")
     parser.add_argument("--workers", type=int, help="processes that compile")
     parser.add_argument("--csv", type=Path, default=table, help="the table")
@@ -402,7 +441,7 @@ def parser_of(table: Path, about: str | None, threads: Sequence[int]) -> argpars
 
 def bench_of(asked: argparse.Namespace) -> Bench:
     """Return what the options ask for."""
-    return Bench(targets_of(asked.targets, asked.threads), asked.seeds, asked.workers, asked.csv)
+    return Bench(targets_of(asked.targets, asked.threads), asked.seeds, asked.workers, asked.csv, asked.kernels)
 
 
 def main(arguments: Sequence[str]) -> int:

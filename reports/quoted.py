@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from reports.programs import FASTEST
+
 ROOT = Path(__file__).parents[1]
 BACKGROUND = ROOT / "hexconv" / "docs" / "background"
 MEASUREMENTS, COMPARISON, README = BACKGROUND / "measurements.md", BACKGROUND / "comparison.md", ROOT / "README.md"
@@ -69,10 +71,12 @@ def quoted() -> dict[Path, list[str]]:
     whole = [_whole(words, name) for words, name in WHOLE.items()]
     whole += [_whole_of_int16(words) for words in WHOLE_OF_INT16]
     wild = [_wild(list(rows)) for _, rows in groupby(_read("wild.csv"), key=lambda row: row["network"])]
-    programs = [_program(row) for row in _read("programs.csv") if row["target"] == "hexagon"]
+    on_hexagon = [row for row in _read("programs.csv") if row["target"] == "hexagon"]
+    programs = [_program(row) for row in on_hexagon if row["kernel"] == FASTEST]
     words, case = BESIDE_HALIDE_IN_THE_README
     board = [_compared(words, hvx[case]), _beside_qnn(), _beside_plain()]
     engine = [_of_engine(row) for row in _read("hmx.csv")]
+    engine += [_program_on_engine(row) for row in on_hexagon if row["kernel"] != FASTEST]
     measured = [
         _all_beside_halide([hvx[case] for case in BESIDE_HALIDE.values()]),
         *beside,
@@ -262,6 +266,15 @@ def _program(row: Row) -> str:
     memory = (row[column] for column in ("after_bytes", "vtcm_bytes", "arena_bytes"))
     differ = int(row["differing"]) + int(row["library_differing"])
     return _row(name, *steps, *map(str, packets), error, *memory, str(differ))
+
+
+def _program_on_engine(row: Row) -> str:
+    """A network of the bench on the matrix engine: what the engine does of it, and what is left to threads of HVX."""
+    name = f"{row['network']}, {row['form']}, {row['kernel'].partition('-')[2]}"
+    useful = f"{float(row['engine_useful_share']):.1%}" if row["engine_useful_share"] else ""
+    counts = (row[column] for column in ("packets", "critical_packets", "after_bytes"))
+    differ = int(row["differing"]) + int(row["library_differing"])
+    return _row(name, f"{float(row['engine_macs_share']):.1%}", useful, *counts, str(differ))
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
         least_arena_bytes=compiled.arena.least_bytes,
         scratch_bytes=compiled.scratch_bytes,
         library_bytes=compiled.library_bytes,
-        threads=max((chain.built.threads for chain in compiled.chains), default=1),
+        threads=max((wanted.question.plan.threads, *(chain.built.threads for chain in compiled.chains))),
         differences=compiled.program.differences,
         residents=compiled.program.residents,
     )

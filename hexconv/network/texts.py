@@ -127,7 +127,7 @@ class BuiltNetwork:
         least_arena_bytes: a lower bound of any arena: what the tensors of the fullest step take.
         scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
         library_bytes: the size of all code and weights.
-        threads: the number of threads of the chain that uses the most.
+        threads: the number of threads that operators use, and at most a chain.
         differences: where its chains differ from the model, and by how much.
     """
 

@@ -13,7 +13,7 @@ import pytest
 from hexconv.build.built_chain import c_files
 from hexconv.network import built_network
 from reports import programs, wild
-from reports.programs import KEY, THREADS, Bench, Library, Row, main, read_rows
+from reports.programs import FASTEST, KEY, THREADS, Bench, Library, Row, main, read_rows
 from tests.deep import DEEP
 
 if sys.version_info >= (3, 11):
@@ -24,7 +24,11 @@ else:
 pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 REPORTS = Path(__file__).parents[2] / "reports"
 NETWORKS, FORMS = ("edsr", "fsrcnn", "mobilenet_v2", "resnet18", "unet"), ("channel", "tensor")
-WAYS = (("hexagon", 1), ("hexagon", THREADS), ("llvm", 1))
+WAYS = (
+    *(("hexagon", threads, FASTEST) for threads in (1, THREADS)),
+    ("llvm", 1, FASTEST),
+    *(("hexagon", THREADS, kernel) for kernel in ("hmx-exact", "hmx-fast")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +96,24 @@ def test_an_element_of_the_library_that_differs_is_counted(model: Path, monkeypa
 
 @DEEP
 @pytest.mark.simulator
+@pytest.mark.parametrize("kernel", ["hmx-exact", "hmx-fast"])
+def test_a_network_is_called_on_the_engine(model: Path, tmp_path: Path, kernel: str) -> None:
+    """Its words are no instructions of the simulator: the example isn't run, calls of the library are."""
+    table = tmp_path / "programs.csv"
+    assert (
+        main([str(model), "--targets", "hexagon", "llvm", "--threads", "2", "--kernels", kernel, "--csv", str(table)])
+        == 0
+    )
+    [row] = read_rows(table)
+    assert (row.kernel, row.holds, row.library_elements, row.library_differing) == (kernel, True, 0, 0)
+    assert row.seeds == programs.SEEDS
+    assert 0 < row.engine_macs_share <= 1
+    assert 0 < (row.engine_useful_share or 0) <= 1
+    assert row.predicted_packets is None
+
+
+@DEEP
+@pytest.mark.simulator
 def test_a_network_is_called_on_the_simulator(model: Path, tmp_path: Path) -> None:
     table = tmp_path / "programs.csv"
     assert main([str(model), "--targets", "hexagon", "--threads", "2", "--csv", str(table)]) == 0
@@ -111,7 +133,8 @@ def test_every_row_of_the_tables_holds(name: str, most_off: float) -> None:
     assert [row for row in rows if not row.holds and not row.left] == []
     assert all(row.largest <= 1 for row in rows)
     assert all(row.scalar == 0 for row in rows)
-    on_hexagon = [row for row in rows if row.packets]
+    on_hexagon = [row for row in rows if row.packets and row.kernel == FASTEST]
+    assert all(row.engine_macs_share for row in rows if row.kernel != FASTEST)
     assert {row.target for row in rows if not row.packets} <= {"llvm"}
     for row in on_hexagon:
         assert row.packets == (row.chains_packets or 0) + (row.operators_packets or 0)
@@ -124,11 +147,11 @@ def test_every_row_of_the_tables_holds(name: str, most_off: float) -> None:
 def test_the_table_has_five_networks_in_two_forms() -> None:
     table = pd.read_csv(REPORTS / "programs.csv")
     found = set(table[list(KEY)].itertuples(index=False, name=None))
-    assert {(name, form, "hexagon", THREADS) for name in NETWORKS for form in FORMS} <= found
+    assert {(name, form, "hexagon", THREADS, FASTEST) for name in NETWORKS for form in FORMS} <= found
     assert found <= {(name, form, *way) for name in NETWORKS for form in FORMS for way in WAYS}
     assert len(found) == len(table)
     assert (table["seeds"][table["target"] == "hexagon"] > 0).all()
-    assert (table["library_elements"] > 0).all()
+    assert (table["library_elements"][table["kernel"] == FASTEST] > 0).all()
 
 
 def test_the_table_of_other_people_has_rows_of_its_networks_alone() -> None:

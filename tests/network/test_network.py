@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import onnx
@@ -28,7 +29,7 @@ from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import zig
-from hexconv.spec.choices import Target
+from hexconv.spec.choices import Engine, Target
 from tests.build.test_build import (
     COPY_START,
     COPY_WAIT,
@@ -129,13 +130,16 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
 
 
 @pytest.mark.simulator
-def test_a_network_on_the_engine_is_numpys(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", get_args(Engine))
+def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine) -> None:
     """Chains after one another, whose copies are performed as late as may be."""
     net = Network()
     stem = net.conv8(net.start(), (8, 3, 1, 1))
     last = net.added(stem, net.conv8(stem, (8, 8, 3, 3), relu=False))
     path = saved(net, [net.classified(last, 8)], tmp_path / "two.onnx")
-    built = build_network(path, tmp_path, Wanted(MIB, "hexagon", ISA, objective="latency", kernel="hmx"))
+    asked = Wanted(MIB, "hexagon", ISA, objective="latency", threads=2, kernel="hmx", engine=engine)
+    built = build_network(path, tmp_path, asked)
+    assert built.threads == 2, "operators have the threads that chains on the engine don't take"
     image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
     late = Simulator(copies=Copies("late", 0), slots=False)
     run = simulated_network(tmp_path, built, network_object(tmp_path, built), [image], late)
