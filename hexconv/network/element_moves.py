@@ -22,6 +22,7 @@ from hexconv.network.integer_form import (
     laid_table,
     routed,
     spread,
+    turned_bit,
 )
 from hexconv.network.program import (
     PLACES,
@@ -46,7 +47,7 @@ from hexconv.network.program_steps import (
 )
 from hexconv.network.views import Placed, loops
 from hexconv.run.tensors import Array
-from hexconv.spec.code_sums import CODES
+from hexconv.spec.code_sums import CODES, Interval
 
 SPATIAL = {"rows": 1, "columns": 2}
 """The index of rows and of columns in N, H, W, C."""
@@ -510,9 +511,31 @@ def _concat_form(step: Operation, _: Constants) -> bytes | None:
     form = header(JOINED, len(step.sources), turns if turns > 1 else 0)
     for at, source in enumerate(step.sources):
         table = codes_by_byte(source, step.result)
-        form += header(int(not np.array_equal(table, np.arange(CODES)))) + laid_table(table).tobytes()
+        form += header(*change_of(table, source, step.result)) + laid_table(table).tobytes()
         form += _runs_apart(sizes, at, turns).tobytes()
     return form
+
+
+SAME, ON_LINE, LOOKED_UP = range(3)
+"""How the codes of a tensor change."""
+LINE_SHIFT, LINE_REACH = 8, 64
+"""What is cut off of a product, and again of the sum; how far beside the nearest multiplier one is looked for."""
+
+
+def change_of(table: Array, source: Operand, result: Operand) -> tuple[int, ...]:
+    """How codes change: along a line if there is one that meets the whole table, as that takes fewer packets."""
+    if np.array_equal(table, np.arange(CODES)):
+        return (SAME,)
+    flip, sign = turned_bit(source), turned_bit(result)
+    axis = np.arange(CODES, dtype=np.int64)
+    wanted = (table[axis ^ flip] ^ sign).astype(np.int64)
+    nearest = round(float(np.float32(source.scale)) / float(np.float32(result.scale)) * 2 ** (2 * LINE_SHIFT))
+    for multiplier in sorted(range(nearest - LINE_REACH, nearest + LINE_REACH), key=lambda each: abs(each - nearest)):
+        if 0 <= multiplier < CODES * CODES:
+            found = Interval.of(wanted, axis * multiplier >> LINE_SHIFT, LINE_SHIFT, (0, CODES - 1))
+            if found.low <= found.high and abs(int(found.middle)) < CODES * CODES:
+                return ON_LINE, multiplier, int(found.middle), flip, sign
+    return (LOOKED_UP,)
 
 
 def _runs_apart(sizes: list[int], at: int, turns: int) -> Array:

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.network.code_functions import codes_by_byte
 from hexconv.network.compiled import IN_PLAIN_C
-from hexconv.network.element_moves import tile_of
+from hexconv.network.element_moves import ON_LINE, change_of, tile_of
 from hexconv.network.integer_form import VECTOR_BYTES, gathered, spread
 from hexconv.network.operator_table import OPERATORS, form_of
 from hexconv.network.program_steps import (
@@ -385,6 +386,30 @@ def test_most_sums_have_a_form(seed: int) -> None:
         for name, scale in zip("abc", scales, strict=True)
     ]
     assert form_of(Operation("add", "add", tuple(operands[:2]), operands[2]), {}) is not None
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_codes_that_change_by_a_scale_lie_on_a_line(seed: int) -> None:
+    """By integers alone, which meet all 256 codes; most that a finer scale makes smaller have such a line."""
+    random, found = np.random.default_rng(seed), 0
+    for _ in range(20):
+        dtypes = random.choice(["uint8", "int8"], 2)
+        scales = np.exp(random.uniform(-6, -1, 2))
+        source, result = (
+            Operand(name, (1, 1, 1, 1), dtype, NHWC, float(scale), int(random.integers(256)) - 128 * (dtype == "int8"))
+            for name, dtype, scale in zip("ab", dtypes, sorted(scales), strict=True)
+        )
+        table = codes_by_byte(source, result)
+        change, *numbers = change_of(table, source, result)
+        if change != ON_LINE:
+            continue
+        multiplier, constant, flip, sign = numbers
+        made = (((np.arange(256) ^ flip) * multiplier >> 8) + constant >> 8).clip(0, 255) ^ sign
+        assert np.array_equal(made, table)
+        assert 0 <= multiplier < 2**16
+        assert abs(constant) < 2**16
+        found += 1
+    assert found >= 15
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -53,12 +53,15 @@ struct hexconv_viewed {
     uint8_t codes[256], apart[128], together[128], indices[HEXCONV_WINDOWS][128], masks[HEXCONV_WINDOWS][128];
 };
 
-/* For each of some tensors, whether its codes change, and how. Where `turns` is more than 0, so many runs of each make a vector: `apart`
- * tells vdelta where their bytes go, and `mask` which bytes they are. */
+/* For each of some tensors, how its codes change: not at all, along a line, or by a table; (code * multiplier / 256 + constant) / 256, both
+ * rounded down and the latter held within 0 and 255, for codes whose bits are turned by `flip`, is turned by `sign`. Where `turns` is more than 0,
+ * so many runs of each make a vector: `apart` tells vdelta where their bytes go, and `mask` which bytes they are. */
+enum hexconv_change { HEXCONV_SAME, HEXCONV_ON_LINE, HEXCONV_LOOKED_UP };
+
 struct hexconv_joined {
     int32_t form, count, turns, padding[29];
     struct hexconv_table_of {
-        int32_t looks_up, padding[31];
+        int32_t change, multiplier, constant, flip, sign, padding[27];
         uint8_t codes[256], apart[128], mask[128];
     } sources[];
 };

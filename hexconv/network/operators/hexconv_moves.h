@@ -661,9 +661,9 @@ static int view(void *user, Tensor source, const struct hexconv_view *given, Ten
 }
 
 /* Tensors side by side along an axis. A unit is a run of each of them, side by side in the result. Runs of less than a vector come first,
- * from left to right: what is written behind one of them, another one writes over. What changes of these is looked up some units at a
+ * from left to right: what is written behind one of them, another one writes over. What changes of these changes some units at a
  * time, before it is put in its place. */
-enum { MOST_JOINED = 64, HELD = 16384, MOST_TOGETHER = 4 }; /* sources, as DenseNet has 25; bytes of all that are looked up */
+enum { MOST_JOINED = 64, HELD = 24576, MOST_TOGETHER = 4 }; /* sources, as DenseNet has 25; bytes of all that change */
 
 struct joined {
     struct span spans[MOST_JOINED], result;
@@ -698,12 +698,41 @@ ALWAYS void join_tiles(size_t count, const struct joined *work, const struct run
     const size_t step = turns * work->whole;
     UNROLLED for (size_t i = 0; i < count; i++)
         at[i] = runs->from[i], apart[i] = load(work->form->sources[i].apart), masks[i] = load(work->form->sources[i].mask), steps[i] = turns * runs->sizes[i];
-    for (size_t tile = 0; tile < tiles; tile++, to += step) {
-        V made = Q6_V_vzero();
-        UNROLLED for (size_t i = 0; i < count; i++)
-            made = Q6_V_vor_VV(made, Q6_V_vand_VV(Q6_V_vdelta_VV(load(at[i]), apart[i]), masks[i])), at[i] += steps[i];
-        put(to, made);
+    size_t tile = 0;
+    for (; tile + 2 <= tiles; tile += 2, to += 2 * step) {
+        V one = Q6_V_vzero(), other = one;
+        UNROLLED for (size_t i = 0; i < count; i++, at[i - 1] += 2 * steps[i - 1]) {
+            one = Q6_V_vor_VV(one, Q6_V_vand_VV(Q6_V_vdelta_VV(load(at[i]), apart[i]), masks[i]));
+            other = Q6_V_vor_VV(other, Q6_V_vand_VV(Q6_V_vdelta_VV(load(at[i] + steps[i]), apart[i]), masks[i]));
+        }
+        put(to, one), put(to + step, other);
     }
+    if (tile == tiles) return;
+    V made = Q6_V_vzero();
+    UNROLLED for (size_t i = 0; i < count; i++) made = Q6_V_vor_VV(made, Q6_V_vand_VV(Q6_V_vdelta_VV(load(at[i]), apart[i]), masks[i]));
+    put(to, made);
+}
+
+/* Units of at most a vector: each of their runs is read where it lies in them. */
+ALWAYS void join_vectors(size_t count, const struct runs *runs, uint8_t *to, size_t whole, size_t units) {
+    const uint8_t *at[MOST_TOGETHER];
+    size_t steps[MOST_TOGETHER];
+    HVX_VectorPred before[MOST_TOGETHER];
+    UNROLLED for (size_t i = 0; i < count; i++) at[i] = runs->from[i] - runs->places[i], steps[i] = runs->sizes[i], before[i] = Q6_Q_vsetq_R((int)runs->places[i]);
+    size_t unit = 0;
+    for (; unit + 2 <= units; unit += 2, to += 2 * whole) {
+        V one = load(at[0]), other = load(at[0] + steps[0]);
+        UNROLLED for (size_t i = 1; i < count; i++) {
+            one = Q6_V_vmux_QVV(before[i], one, load(at[i])), other = Q6_V_vmux_QVV(before[i], other, load(at[i] + steps[i]));
+            at[i] += 2 * steps[i];
+        }
+        at[0] += 2 * steps[0];
+        put(to, one), put(to + whole, other);
+    }
+    if (unit == units) return;
+    V one = load(at[0]);
+    UNROLLED for (size_t i = 1; i < count; i++) one = Q6_V_vmux_QVV(before[i], one, load(at[i]));
+    put(to, one);
 }
 
 /* Two halves of a unit that is a power of two: a vector of each makes two of the result. */
@@ -733,6 +762,13 @@ static size_t whole_steps(const struct joined *work, const struct runs *runs, co
         }                                      \
     } while (0)
 
+/* Whether what lies before the runs can be read, as far as they lie behind the begin of a unit. */
+static int is_read_before(const struct runs *runs) {
+    int is_read = 1;
+    for (size_t i = 0; i < runs->count; i++) is_read &= runs->from[i] >= runs->of[i].begin + runs->places[i];
+    return is_read;
+}
+
 /* Runs of less than a vector; returns how many units are done. */
 static size_t join_quickly(const struct joined *work, const struct runs *runs, uint8_t *to, size_t units, const uint8_t *stop) {
     const size_t turns = (size_t)work->form->turns, count = runs->count, size = runs->sizes[0];
@@ -747,6 +783,11 @@ static size_t join_quickly(const struct joined *work, const struct runs *runs, u
         OF_SOME(join_tiles, count, work, runs, to, tiles);
         return tiles * turns;
     }
+    if (work->whole <= VECTOR && is_read_before(runs)) {
+        const size_t vectors = whole_steps(work, runs, to, units, 1, VECTOR, stop);
+        OF_SOME(join_vectors, count, runs, to, work->whole, vectors);
+        return vectors;
+    }
     const size_t can = whole_steps(work, runs, to, units, 1, work->whole + VECTOR, stop);
     OF_SOME(join_short, count, runs, to, work->whole, can);
     return can;
@@ -759,20 +800,78 @@ static void join_runs(const struct joined *work, const struct runs *runs, uint8_
             put_piece(runs->of[i], runs->from[i] + unit * runs->sizes[i], to + unit * work->whole + runs->places[i], runs->sizes[i], NULL, 1, stop);
 }
 
-/* Runs of at least a vector of one tensor. */
-static void put_runs(const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units, const struct hexconv_table_of *by) {
+/* How the codes of a tensor change along a line. */
+struct line {
+    V flip, sign, plus, minus;
+    int low, high;
+};
+
+ALWAYS struct line line_of(const struct hexconv_table_of *by) {
+    const int up = by->constant > 0 ? by->constant : 0;
+    return (struct line){bytes(by->flip), bytes(by->sign), halves(up), halves(up - by->constant), (int)((uint32_t)(by->multiplier & 255) * 0x01010101u), (int)((uint32_t)(by->multiplier >> 8) * 0x01010101u)};
+}
+
+ALWAYS V on_line(const struct line *line, V codes) {
+    const V turned = Q6_V_vxor_VV(codes, line->flip);
+    const W low = Q6_Wuh_vmpy_VubRub(turned, line->low);
+    const V carried = Q6_Vb_vshuffo_VbVb(Q6_V_hi_W(low), Q6_V_lo_W(low));
+    const W made = Q6_Wuh_vmpyacc_WuhVubRub(Q6_Wuh_vmpy_VubRub(turned, line->high), carried, 0x01010101);
+    const V even = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(made), line->plus), line->minus);
+    const V odd = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(made), line->plus), line->minus);
+    return Q6_V_vxor_VV(Q6_Vb_vshuffo_VbVb(odd, even), line->sign);
+}
+
+/* Runs of a tensor, `size` bytes each, at least a vector; the last vector of a run ends with it. */
+ALWAYS void change_pieces(int change, const struct hexconv_table_of *by, const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units) {
     const struct looked_up table = table_of(by->codes);
-    for (size_t unit = 0; unit < units; unit++, from += size, to += whole) {
-        if (by->looks_up) for (size_t i = 0; i < size; i += VECTOR) put(to + least_of(i, size - VECTOR), look(table, load(from + least_of(i, size - VECTOR))));
-        else for (size_t i = 0; i < size; i += VECTOR) put(to + least_of(i, size - VECTOR), load(from + least_of(i, size - VECTOR)));
+    const struct line line = line_of(by);
+#define CHANGED(codes) (change == HEXCONV_ON_LINE ? on_line(&line, codes) : look(table, codes))
+    for (size_t i = 0; i < size; i += VECTOR) {
+        const uint8_t *read = from + least_of(i, size - VECTOR);
+        uint8_t *on = to + least_of(i, size - VECTOR);
+        size_t unit = 0;
+        for (; unit + 4 <= units; unit += 4, read += 4 * size, on += 4 * whole) {
+            V made[4];
+            UNROLLED for (size_t k = 0; k < 4; k++) made[k] = CHANGED(load(read + k * size));
+            UNROLLED for (size_t k = 0; k < 4; k++) put(on + k * whole, made[k]);
+        }
+        for (; unit < units; unit++, read += size, on += whole) put(on, CHANGED(load(read)));
     }
 }
 
-static void look_up_runs(struct span of, const uint8_t *codes, size_t vectors, V *results) {
-    const struct looked_up table = table_of(codes);
+static __attribute__((noinline)) void change_any_pieces(const struct hexconv_table_of *by, const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units) {
+    if (by->change == HEXCONV_ON_LINE) change_pieces(HEXCONV_ON_LINE, by, from, size, to, whole, units);
+    else change_pieces(HEXCONV_LOOKED_UP, by, from, size, to, whole, units);
+}
+
+/* Runs of at least a vector of one tensor. */
+static void put_runs(const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units, const struct hexconv_table_of *by) {
+    if (by->change == HEXCONV_SAME) copy_pieces(from, (ptrdiff_t)size, to, (ptrdiff_t)whole, units, size);
+    else if (size <= 4 * VECTOR) change_any_pieces(by, from, size, to, whole, units);
+    else for (; units > 0; units--, from += size, to += whole) {
+        change_any_pieces(by, from, VECTOR, to, VECTOR, size / VECTOR);
+        if (size % VECTOR > 0) change_any_pieces(by, from + size - VECTOR, VECTOR, to + size - VECTOR, VECTOR, 1);
+    }
+}
+
+/* Codes that change, side by side from a vector on. */
+ALWAYS void change_some(int change, struct span of, const struct hexconv_table_of *by, size_t vectors, V *results) {
+    const struct looked_up table = table_of(by->codes);
+    const struct line line = line_of(by);
     const size_t inside = least_of(vectors, (size_t)(of.end - of.begin) / VECTOR);
-    for (size_t v = 0; v < inside; v++) results[v] = look(table, load(of.begin + v * VECTOR));
-    for (size_t v = inside; v < vectors; v++) results[v] = look(table, vector_at(of, v));
+    size_t v = 0;
+    for (; v + 4 <= inside; v += 4) {
+        V made[4];
+        UNROLLED for (size_t k = 0; k < 4; k++) made[k] = CHANGED(load(of.begin + (v + k) * VECTOR));
+        UNROLLED for (size_t k = 0; k < 4; k++) results[v + k] = made[k];
+    }
+    for (; v < vectors; v++) results[v] = CHANGED(vector_at(of, v));
+#undef CHANGED
+}
+
+static void change_runs(struct span of, const struct hexconv_table_of *by, size_t vectors, V *results) {
+    if (by->change == HEXCONV_ON_LINE) change_some(HEXCONV_ON_LINE, of, by, vectors, results);
+    else change_some(HEXCONV_LOOKED_UP, of, by, vectors, results);
 }
 
 static void join_tensors_part(const void *given, size_t first, size_t end) {
@@ -783,12 +882,14 @@ static void join_tensors_part(const void *given, size_t first, size_t end) {
     for (int i = 0; i < work->count; i++) {
         if (work->sizes[i] >= VECTOR) continue;
         if (work->sizes[i] > most) most = work->sizes[i];
-        changes += work->form->sources[i].looks_up;
+        changes += work->form->sources[i].change != HEXCONV_SAME;
     }
-    /* What is read in a vector behind a run has to lie in the run's own room, which is at least two vectors. */
-    const size_t room = HELD / (changes > 0 ? changes : 1) / VECTOR * VECTOR, together = (room - VECTOR) / most;
-    for (size_t unit = first; unit < end; unit += together) {
-        const size_t now = least_of(together, end - unit);
+    /* What is read in a vector before or behind a run has to lie in the run's own room, which is at least three vectors; before the first
+     * units of a tensor nothing can be read. */
+    const size_t room = HELD / (changes > 0 ? changes : 1) / VECTOR * VECTOR, together = (room - 2 * VECTOR) / most;
+    const size_t few = work->form->turns == 0 && work->whole <= VECTOR && together > FEW ? FEW : together;
+    for (size_t unit = first, now; unit < end; unit += now) {
+        now = least_of(unit == first ? few : together, end - unit);
         uint8_t *const to = work->result.begin + unit * work->whole;
         uint8_t *free = held;
         struct runs runs;
@@ -798,9 +899,9 @@ static void join_tensors_part(const void *given, size_t first, size_t end) {
             const size_t at = runs.count++;
             runs.sizes[at] = work->sizes[i], runs.places[at] = work->places[i];
             runs.of[at] = work->spans[i], runs.from[at] = work->spans[i].begin + unit * work->sizes[i];
-            if (!work->form->sources[i].looks_up) continue;
-            look_up_runs((struct span){work->spans[i].begin + unit * work->sizes[i], work->spans[i].end}, work->form->sources[i].codes, vectors_of(now * work->sizes[i]), (V *)(void *)free);
-            runs.of[at] = (struct span){free, free + room}, runs.from[at] = free, free += room;
+            if (work->form->sources[i].change == HEXCONV_SAME) continue;
+            change_runs((struct span){work->spans[i].begin + unit * work->sizes[i], work->spans[i].end}, &work->form->sources[i], vectors_of(now * work->sizes[i]), (V *)(void *)(free + VECTOR));
+            runs.of[at] = (struct span){free, free + room}, runs.from[at] = free + VECTOR, free += room;
         }
         join_runs(work, &runs, to, now, stop);
         for (int i = 0; i < work->count; i++)
