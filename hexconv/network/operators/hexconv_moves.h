@@ -106,28 +106,53 @@ static void deal(V *vectors, size_t count) {
     OF_A_POWER(DEAL, count, at, VECTOR, 1, at, VECTOR, 1, vectors);
 }
 
-/* Vectors of columns from `column` to `end`, while no vector that is read or written lies outside: of up to 16 rows, which are all of
- * the matrix and lie side by side in the result. Returns the first column that is left. */
-ALWAYS size_t join_few(size_t power, const struct turned *work, size_t column, size_t end, const uint8_t *stop) {
-    const size_t rows = work->rows, each = VECTOR / power * rows;
-    const uint8_t *const last = work->first + (rows - 1) * work->pitch;
-    const V control = load(work->together);
-    uint8_t *to = work->to + column * rows;
-    const uint8_t *from[16];
-    UNROLLED for (size_t i = 0; i < power; i++) from[i] = work->first + least_of(i, rows - 1) * work->pitch + column;
-    for (; column < end && last + column + VECTOR <= work->from.end; column += VECTOR, to += power * each) {
-        const size_t whole = (least_of(end - column, VECTOR) + VECTOR / power - 1) / (VECTOR / power); /* vectors */
-        if (to + (whole - 1) * each + VECTOR > stop) break;
-        V vectors[16];
-        UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = load(from[i]), from[i] += VECTOR;
-        exchange(1, 1, vectors, power);
-        if (rows < power) UNROLLED for (size_t i = 0; i < power; i++) vectors[i] = Q6_V_vrdelta_VV(vectors[i], control);
-        UNROLLED for (size_t i = 0; i < power; i++)
-            if (i < whole) put(to + i * each, vectors[i]);
-    }
-    return least_of(column, end);
+/* How many of some pieces, `step` bytes apart, can be read or written as whole vectors that end by `end`. */
+ALWAYS size_t whole_pieces(const uint8_t *begin, ptrdiff_t step, size_t count, size_t bytes, const uint8_t *end) {
+    const ptrdiff_t room = end - begin - (ptrdiff_t)bytes;
+    if (room < 0 || step < 0) return 0;
+    return (ptrdiff_t)count * step <= room ? count : least_of(count, step == 0 ? count : (size_t)(room / step) + 1); /* a division takes many packets */
 }
 
+/* Up to 16 rows of blocks of a vector of columns, which lie side by side in the result: `rows` of them, a power of two, of which those that
+ * there aren't are the last one again. Of what becomes of a block `whole` vectors are written. */
+ALWAYS void join_blocks(size_t power, size_t rows, size_t whole, const struct turned *work, size_t column, size_t count, ptrdiff_t step, ptrdiff_t result_step) {
+    const size_t each = VECTOR / power * work->rows;
+    const V control = load(work->together);
+    const uint8_t *from[16];
+    uint8_t *to = work->to + column * work->rows;
+    UNROLLED for (size_t i = 0; i < rows; i++) from[i] = work->first + least_of(i, work->rows - 1) * work->pitch + column;
+    for (; count > 0; count--, to += result_step) {
+        V vectors[16];
+        UNROLLED for (size_t i = 0; i < power; i++) {
+            vectors[i] = i < rows ? load(from[i]) : vectors[rows - 1];
+            if (i < rows) from[i] += step;
+        }
+        exchange(1, 1, vectors, power);
+        if (rows < power || power > 4) UNROLLED for (size_t i = 0; i < whole; i++) vectors[i] = Q6_V_vrdelta_VV(vectors[i], control);
+        UNROLLED for (size_t i = 0; i < whole; i++) put(to + i * each, vectors[i]);
+    }
+}
+
+#define JOIN_BLOCKS(power, rows, whole) join_blocks(power, rows, whole, work, column, count, step, result_step)
+#define JOIN_SOME(power, rows)                                                    \
+    do {                                                                          \
+        if (whole == 1) JOIN_BLOCKS(power, rows, 1);                              \
+        else if (whole <= power / 2) JOIN_BLOCKS(power, rows, power / 2);         \
+        else if (whole == power - 1) JOIN_BLOCKS(power, rows, power - 1);         \
+        else JOIN_BLOCKS(power, rows, power);                                     \
+    } while (0)
+
+/* How many vectors are written, of `whole` or a few more. */
+ALWAYS size_t written_of(size_t power, size_t whole) { return whole == 1 ? 1 : whole <= power / 2 ? power / 2 : whole == power - 1 ? whole : power; }
+
+static __attribute__((noinline)) void join_any_blocks(size_t power, size_t whole, const struct turned *work, size_t column, size_t count, ptrdiff_t step, ptrdiff_t result_step) {
+    switch (power) {
+    case 2: JOIN_SOME(2, 2); break;
+    case 4: if (work->rows == 3) JOIN_SOME(4, 3); else JOIN_SOME(4, 4); break;
+    case 8: JOIN_SOME(8, 8); break;
+    default: JOIN_SOME(16, 16);
+    }
+}
 
 /* Rows of a vector of columns that are written as vectors: where as many lie side by side, or fill one. Returns whether they are. */
 static int join_whole(const struct turned *work, size_t row, size_t count, size_t column, V *stack) {
@@ -180,24 +205,39 @@ struct series {
     ptrdiff_t step, result_step;
 };
 
-ALWAYS void join_few_columns(size_t power, struct turned work, struct series series, size_t column, size_t end, V *stack, const uint8_t *stop) {
-    for (size_t i = 0; i < series.count; i++, work.first += series.step, work.to += series.result_step) {
-        const size_t left = join_few(power, &work, column, end, stop);
-        if (left < end) join_all_rows(&work, left, end, stack, stop);
-    }
+/* Blocks of columns of up to 16 rows, while no vector that is read or written lies outside; returns how many matrices are done. Each block
+ * is done in all matrices, the last one first: what is written behind a matrix is written over by the next one. */
+static size_t join_few(size_t power, const struct turned *work, struct series series, size_t column, size_t end, const uint8_t *stop) {
+    if (end - column > VECTOR && work->rows < power) return 0;
+    const size_t blocks = vectors_of(end - column), last = column + (blocks - 1) * VECTOR, each = VECTOR / power;
+    const size_t whole = (end - last + each - 1) / each, bytes = (written_of(power, whole) - 1) * each * work->rows + VECTOR;
+    const uint8_t *const from = work->first + (work->rows - 1) * work->pitch + last;
+    size_t count = whole_pieces(from, series.step, series.count, VECTOR, work->from.end);
+    count = whole_pieces(work->to + last * work->rows, series.result_step, count, bytes, stop);
+    for (size_t i = blocks; i-- > 0;)
+        join_any_blocks(power, i + 1 == blocks ? whole : power, work, column + i * VECTOR, count, series.step, series.result_step);
+    return count;
+}
+
+/* Whole blocks of columns of one matrix, from left to right; returns the first column that is left. */
+static size_t join_along(size_t power, const struct turned *work, size_t column, size_t end, const uint8_t *stop) {
+    const ptrdiff_t wide = VECTOR * (ptrdiff_t)work->rows;
+    const size_t bytes = (power - 1) * (VECTOR / power) * work->rows + VECTOR;
+    const size_t inside = whole_pieces(work->first + (work->rows - 1) * work->pitch + column, VECTOR, (end - column) / VECTOR, VECTOR, work->from.end);
+    const size_t count = whole_pieces(work->to + column * work->rows, wide, inside, bytes, stop);
+    join_any_blocks(power, power, work, column, count, VECTOR, wide);
+    return column + count * VECTOR;
 }
 
 /* Some columns of matrices; nothing is written from `stop` on but what is theirs. */
 static void join_columns(struct turned work, struct series series, size_t column, size_t end, V *stack, const uint8_t *stop) {
-    switch (work.result_pitch == work.rows ? power_above(work.rows) : 0) {
-    case 2: join_few_columns(2, work, series, column, end, stack, stop); return;
-    case 4: join_few_columns(4, work, series, column, end, stack, stop); return;
-    case 8: join_few_columns(8, work, series, column, end, stack, stop); return;
-    case 16: join_few_columns(16, work, series, column, end, stack, stop); return;
-    default: break;
+    const size_t power = work.result_pitch == work.rows && work.rows > 1 && work.rows <= 16 ? power_above(work.rows) : 0;
+    const size_t done = power > 0 && series.count > 1 ? join_few(power, &work, series, column, end, stop) : 0;
+    work.first += (ptrdiff_t)done * series.step, work.to += (ptrdiff_t)done * series.result_step;
+    for (size_t i = done; i < series.count; i++, work.first += series.step, work.to += series.result_step) {
+        const size_t left = power > 0 ? join_along(power, &work, column, end, stop) : column;
+        if (left < end) join_all_rows(&work, left, end, stack, stop);
     }
-    for (size_t i = 0; i < series.count; i++, work.first += series.step, work.to += series.result_step)
-        join_all_rows(&work, column, end, stack, stop);
 }
 
 static void join_part(const void *given, size_t first, size_t end) {
@@ -276,13 +316,6 @@ static void look_up_in_place_part(const void *given, size_t first, size_t end) {
 static int look_up_in_place(void *user, Tensor tensor, const uint8_t *codes) {
     const struct in_place work = {span_of(tensor), codes};
     return in_parts(user, look_up_in_place_part, &work, vectors_of(bytes_of(tensor)), FEW);
-}
-
-/* How many of some pieces, `step` bytes apart, can be read or written as whole vectors that end by `end`. */
-ALWAYS size_t whole_pieces(const uint8_t *begin, ptrdiff_t step, size_t count, size_t bytes, const uint8_t *end) {
-    const ptrdiff_t room = end - begin - (ptrdiff_t)bytes;
-    if (room < 0 || step < 0) return 0;
-    return (ptrdiff_t)count * step <= room ? count : least_of(count, step == 0 ? count : (size_t)(room / step) + 1); /* a division takes many packets */
 }
 
 ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size_t size, const struct looked_up *table, int is_whole, const uint8_t *end) {
