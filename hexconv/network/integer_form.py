@@ -4,7 +4,6 @@
 """
 
 from dataclasses import replace
-from math import frexp
 
 import numpy as np
 
@@ -135,8 +134,9 @@ def ends_of(codes: Array, result: Operand) -> Ends:
     return int(codes.min()) if result.low > -np.inf else 0, int(codes.max()) if result.high < np.inf else CODES - 1
 
 
-NUMBER_BITS, NUMBER_REACH = 24, 40
-"""Bits of a multiplier of a channel; how far beside the nearest one it is looked for."""
+NUMBER_SHIFT, NUMBER_REACH = 16, 40
+"""The least shift of a number: HVX takes the upper halves of words; how far beside the nearest multiplier it is looked
+for."""
 
 
 def scaled_form(
@@ -154,25 +154,25 @@ def scaled_form(
     """
     falls = slopes < 0
     codes, sizes = np.where(falls[:, None], codes[:, ::-1], codes), np.abs(slopes)
-    shift = min(NUMBER_BITS - frexp(float(sizes.max()))[1], 16 + LAST_SHIFT)
-    if sizes.max() * 2**shift > 2**NUMBER_BITS - NUMBER_REACH - 1:
-        shift -= 1
-    if shift < 16:
-        return None
     ends = ends_of(codes, result)
-    found = _numbers_of_rows(codes, np.round(sizes * 2.0**shift).astype(np.int64), shift, ends)
-    if found is None:
+    for shift in range(NUMBER_SHIFT + LAST_SHIFT, NUMBER_SHIFT - 1, -1):
+        if sizes.max() * 2.0**shift * CODES >= 2**31:
+            continue
+        found = _numbers_of_rows(codes, np.round(sizes * 2.0**shift).astype(np.int64), shift, ends)
+        if found is None:
+            return None
+        multipliers, constants = found
+        last = constants + (CODES - 1) * multipliers
+        if max(np.abs(constants).max(), np.abs(last).max()) < 2**31:
+            break
+    else:
         return None
-    multipliers, constants = found
-    top = constants >> 16
-    if np.abs(top).max() > 0xFFFF:
-        return None
-    flips = np.where(falls, 0xFF, 0) ^ turned_bit(source)
-    limbs = [multipliers, multipliers >> 8, multipliers >> 16, constants, constants >> 8]
-    added = [byte for part in (np.maximum(top, 0), np.maximum(-top, 0)) for byte in (part, part >> 8)]
-    planes = np.stack([*limbs, *added, flips])[:, slice(None) if rows is None else rows] & 0xFF
+    numbers = np.stack([np.where(falls, -multipliers, multipliers), np.where(falls, last, constants)])
+    planes = np.concatenate([numbers >> bits & 0xFF for bits in (0, 8, 16, 24)]).reshape(4, 2, -1).swapaxes(0, 1)
+    planes = planes.reshape(8, -1)[:, slice(None) if rows is None else rows]
     ordered = laid_table(planes) if form == GATED else planes.astype(np.uint8)
-    return header(form, shift, turned_bit(result), *ends, planes.shape[1]) + ordered.tobytes()
+    numbers_of_all = (form, shift, turned_bit(source), turned_bit(result), *ends, planes.shape[1])
+    return header(*numbers_of_all) + ordered.tobytes()
 
 
 def _numbers_of_rows(codes: Array, nearest: Array, shift: int, ends: Ends) -> tuple[Array, Array] | None:

@@ -228,8 +228,8 @@ static void sum_part(const void *given, size_t first, size_t end) {
 #undef OFTEN
 }
 
-/* Codes times a number of their channel, in limbs of 8 bits. The channels of a tensor come back in the same lanes after as
- * many vectors as there are channels, or fewer; a unit is one of these vectors, wherever it comes back. */
+/* Codes times a number of their channel, each as a word. The channels of a tensor come back in the same lanes after as many vectors
+ * as there are channels, or fewer: so many vectors are a period. A unit is one of these vectors, wherever it comes back, or a period. */
 struct channels {
     struct span codes, numbers, result;
     const struct hexconv_numbers *form;
@@ -237,72 +237,112 @@ struct channels {
     size_t count, period, vectors;
 };
 
+/* Numbers of 128 bytes: of bytes 0, 4, .., 2 more than these in the second vector, 1 more in the third, 3 more in the last one. */
 struct scaled {
-    V limbs[3], flips;
-    W low, middle, up, down;
+    V multipliers[4], constants[4];
 };
 
 /* Bytes of channels in the order of lanes, from one channel on. */
 static V repeat(struct span within, const uint8_t *of, size_t count, size_t first) {
-    uint8_t lanes[2 * VECTOR] __attribute__((aligned(128)));
+    uint8_t lanes[3 * VECTOR] __attribute__((aligned(128)));
     if (first + VECTOR <= count) return load(of + first);
-    for (size_t i = 0, at = first; i < VECTOR; i += count - at, at = 0) put(lanes + i, load_some(within, of + at, least_of(count - at, VECTOR)));
+    if (count < VECTOR) {
+        const V all = load_some(within, of, count);
+        for (size_t i = 0; i < first + VECTOR; i += count) put(lanes + i, all);
+        return load(lanes + first);
+    }
+    *(V *)lanes = load_some(within, of + first, count - first);
+    put(lanes + count - first, load(of));
     return *(const V *)lanes;
 }
 
-ALWAYS W widened(V low, V high) { /* halves of two bytes each, of even and of odd lanes */
-    const W pair = Q6_Wb_vshuffoe_VbVb(high, low);
-    return pair;
+ALWAYS void words_of_planes(const V planes[4], V words[4]) {
+    const W low = Q6_Wb_vshuffoe_VbVb(planes[1], planes[0]), high = Q6_Wb_vshuffoe_VbVb(planes[3], planes[2]);
+    const W even = Q6_Wh_vshuffoe_VhVh(Q6_V_lo_W(high), Q6_V_lo_W(low)), odd = Q6_Wh_vshuffoe_VhVh(Q6_V_hi_W(high), Q6_V_hi_W(low));
+    words[0] = Q6_V_lo_W(even), words[1] = Q6_V_hi_W(even), words[2] = Q6_V_lo_W(odd), words[3] = Q6_V_hi_W(odd);
 }
 
 static struct scaled scaled_by(const struct channels *work, size_t first) {
     V planes[HEXCONV_PLANES];
+    struct scaled by;
     if (work->gates != NULL) {
         uint8_t *const begin = (uint8_t *)(uintptr_t)work->gates; /* read alone */
         const V gates = repeat((struct span){begin, begin + work->count}, work->gates, work->count, first);
-        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = look(table_of(work->form->planes + plane * CODES), gates);
+        UNROLLED for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = look(table_of(work->form->planes + plane * CODES), gates);
     } else {
         uint8_t *const begin = (uint8_t *)(uintptr_t)work->form->planes;
         const struct span all = {begin, begin + HEXCONV_PLANES * work->count};
         for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = repeat(all, begin + plane * work->count, work->count, first);
     }
-    struct scaled by = {{planes[0], planes[1], planes[2]}, planes[9], Q6_Wuh_vzxt_Vub(planes[3]), Q6_Wuh_vzxt_Vub(planes[4]),
-                        widened(planes[5], planes[6]), widened(planes[7], planes[8])};
+    words_of_planes(planes, by.multipliers);
+    words_of_planes(planes + 4, by.constants);
     return by;
 }
 
 ALWAYS V scale(const struct scaled *by, V codes, int shift) {
-    const V turned = Q6_V_vxor_VV(codes, by->flips);
-    W products = carried(Q6_Wuh_vmpyacc_WuhVubVub(by->low, turned, by->limbs[0]), 8);
-    products = Q6_Wuh_vmpyacc_WuhVubVub(Q6_Wh_vadd_WhWh(products, by->middle), turned, by->limbs[1]);
-    products = Q6_Wuh_vmpyacc_WuhVubVub(carried(products, 8), turned, by->limbs[2]);
-    const V even = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(products), Q6_V_lo_W(by->up)), Q6_V_lo_W(by->down));
-    const V odd = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(products), Q6_V_hi_W(by->up)), Q6_V_hi_W(by->down));
-    return Q6_Vub_vasr_VuhVuhR_sat(odd, even, shift);
+    const W halves = Q6_Wuh_vzxt_Vub(codes);
+    V words[4];
+    UNROLLED for (int odd = 0; odd < 2; odd++) {
+        const V half = odd ? Q6_V_hi_W(halves) : Q6_V_lo_W(halves);
+        words[2 * odd] = Q6_Vw_vmpyieacc_VwVwVuh(by->constants[2 * odd], by->multipliers[2 * odd], half);
+        words[2 * odd + 1] = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyio_VwVh(by->multipliers[2 * odd + 1], half), by->constants[2 * odd + 1]);
+    }
+    return Q6_Vub_vasr_VhVhR_sat(Q6_Vh_vshuffo_VhVh(words[3], words[2]), Q6_Vh_vshuffo_VhVh(words[1], words[0]), shift); /* of upper halves */
+}
+
+struct ends {
+    V flip, least, most, sign;
+};
+
+ALWAYS V scale_within(int is_bare, const struct scaled *by, const struct ends *ends, V codes, int shift) {
+    const V made = scale(by, is_bare ? codes : Q6_V_vxor_VV(codes, ends->flip), shift);
+    return is_bare ? made : Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, ends->least), ends->most), ends->sign);
+}
+
+/* Vectors a step apart, at aligned addresses; four are made before one is written, so that they overlap. */
+ALWAYS void scale_vectors(int is_bare, const struct scaled *given, const struct ends *within, const V *from, V *to, size_t step, size_t count, int shift) {
+    const struct scaled by = *given;
+    const struct ends ends = *within;
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4, from += 4 * step, to += 4 * step) {
+        V made[4];
+        UNROLLED for (size_t k = 0; k < 4; k++) made[k] = scale_within(is_bare, &by, &ends, from[k * step], shift);
+        UNROLLED for (size_t k = 0; k < 4; k++) to[k * step] = made[k];
+    }
+    for (; i < count; i++, from += step, to += step) *to = scale_within(is_bare, &by, &ends, *from, shift);
+}
+
+/* Vectors of a period, from `first` to `end`, in some periods. */
+static void scale_some(const struct channels *work, size_t first, size_t end, size_t first_period, size_t end_period) {
+    const struct hexconv_numbers *const form = work->form;
+    const struct ends ends = {bytes(form->flip), bytes(form->least), bytes(form->most), bytes(form->sign)};
+    const int is_bare = (form->flip | form->sign | form->least) == 0 && form->most == 255;
+    const size_t period = work->period, whole = (size_t)(work->result.end - work->result.begin) / VECTOR;
+    const size_t middle = is_aligned(work->codes.begin) && is_aligned(work->result.begin) ? whole : 0;
+    for (size_t unit = first; unit < end; unit++) {
+        const struct scaled by = scaled_by(work, unit * VECTOR % work->count);
+        size_t i = first_period * period + unit;
+        const size_t stop = least_of(end_period * period, work->vectors), quick = least_of(stop, middle), count = quick > i ? (quick - i + period - 1) / period : 0;
+        const V *const from = (const V *)work->codes.begin + i;
+        V *const to = (V *)work->result.begin + i;
+        if (is_bare) scale_vectors(1, &by, &ends, from, to, period, count, form->shift - 16);
+        else scale_vectors(0, &by, &ends, from, to, period, count, form->shift - 16);
+        for (i += count * period; i < stop; i += period)
+            put_at(work->result, i, scale_within(0, &by, &ends, vector_at(work->codes, i), form->shift - 16));
+    }
 }
 
 static void scale_part(const void *given, size_t first, size_t end) {
     const struct channels *const work = given;
-    const V least = bytes(work->form->least), most = bytes(work->form->most), sign = bytes(work->form->sign);
-    const int shift = work->form->shift - 16;
-    const size_t whole = (size_t)(work->result.end - work->result.begin) / VECTOR;
-    const size_t middle = is_aligned(work->codes.begin) && is_aligned(work->result.begin) ? whole : 0;
-    for (size_t unit = first; unit < end; unit++) {
-        const struct scaled by = scaled_by(work, unit * VECTOR % work->count);
-#define WITHIN(made) Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, least), most), sign)
-        const V *const aligned = (const V *)work->codes.begin;
-        V *const results = (V *)work->result.begin;
-        size_t i = unit;
-        for (; i + 3 * work->period < middle; i += 4 * work->period) {
-            V made[4];
-            UNROLLED for (size_t k = 0; k < 4; k++) made[k] = WITHIN(scale(&by, aligned[i + k * work->period], shift));
-            UNROLLED for (size_t k = 0; k < 4; k++) results[i + k * work->period] = made[k];
-        }
-        for (; i < middle; i += work->period) results[i] = WITHIN(scale(&by, aligned[i], shift));
-        for (; i < work->vectors; i += work->period) put_at(work->result, i, WITHIN(scale(&by, vector_at(work->codes, i), shift)));
-#undef WITHIN
-    }
+    scale_some(work, first, end, 0, (work->vectors + work->period - 1) / work->period);
 }
+
+static void scale_periods_part(const void *given, size_t first, size_t end) {
+    const struct channels *const work = given;
+    scale_some(work, 0, work->period, first, end);
+}
+
+enum { FEW_PERIODS = 16, MANY_VECTORS = 8 }; /* periods that pay for making numbers; vectors of a period that threads share */
 
 static int scale_all(void *user, Tensor codes, Tensor gates, Tensor result) {
     const struct hexconv_numbers *const form = result->integers; /* with a number for each channel, or for each element of an image */
@@ -313,8 +353,9 @@ static int scale_all(void *user, Tensor codes, Tensor gates, Tensor result) {
         const size_t vectors = vectors_of(image);
         const struct channels work = {.codes = {from, from + image}, .result = {to, to + image}, .form = form, .gates = gate,
                                       .count = count, .period = period_of(count), .vectors = vectors};
-        const size_t units = least_of(work.period, vectors);
-        const int failed = in_parts(user, scale_part, &work, units, vectors < 4 * FEW ? units : 1);
+        const size_t periods = (vectors + work.period - 1) / work.period, units = least_of(work.period, vectors);
+        const int failed = units < MANY_VECTORS ? in_parts(user, scale_periods_part, &work, periods, FEW_PERIODS)
+                                                : in_parts(user, scale_part, &work, units, vectors < 4 * FEW ? units : 1);
         if (failed) return failed;
     }
     return 0;

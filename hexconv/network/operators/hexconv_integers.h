@@ -24,7 +24,7 @@ enum hexconv_form {
     HEXCONV_SOFTMAX    /* powers over their sum */
 };
 
-enum { HEXCONV_PLANES = 10 }; /* bytes of a number: three of the multiplier, two and two and two of what is added, and the flips */
+enum { HEXCONV_PLANES = 8 }; /* bytes of a number: four of the multiplier, and four of what is added */
 
 struct hexconv_table {
     int32_t form, padding[31];
@@ -81,10 +81,10 @@ struct hexconv_sum {
     uint8_t codes[256];
 };
 
-/* (code * multiplier + constant) >> shift, of at most 255, where the bytes of each number are those of a channel, of an element of an
- * image, or of a code. */
+/* (code * multiplier + constant) >> shift, held within 0 and 255, and least and most, for codes that are turned by `flip`. The shift is of 16 to 23
+ * bits, and no sum has more than 32. The bytes of each number are those of a channel, of an element of an image, or of a code. */
 struct hexconv_numbers {
-    int32_t form, shift, sign, least, most, count, padding[26]; /* count: of channels, of elements, or 256 */
+    int32_t form, shift, flip, sign, least, most, count, padding[25]; /* count: of channels, of elements, or 256 */
     uint8_t planes[]; /* HEXCONV_PLANES times `count`; of codes each in the order of a table */
 };
 

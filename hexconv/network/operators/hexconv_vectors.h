@@ -50,7 +50,7 @@ static __attribute__((noinline)) V load_edge(struct span of, const uint8_t *from
         return Q6_V_vror_VR(load(from - turned), (int)turned);
     }
     uint8_t edge[VECTOR] __attribute__((aligned(128)));
-    for (size_t i = 0; i < VECTOR; i++) edge[i] = i < count ? from[i] : 0;
+    for (size_t i = 0; i < count; i++) edge[i] = from[i];
     return *(const V *)edge;
 }
 
