@@ -119,8 +119,8 @@ struct hexconv_means {
     } means[];
 };
 
-/* Powers by their number of codes below the largest, times 2^23, byte by byte; then what is left of them times 2^47, and 2^23 more. A share of 31 bits times `multiplier` has 31 + 20 bits
- * behind the point, of which fewer than `close` of the last 20 are wrong. */
+/* Powers by their number of codes below the largest, times 2^23, byte by byte; then what is left of them times 2^47, and 2^23 more. 2^30 over the sum
+ * of powers times `multiplier` has 51 bits behind the point of a code, of which fewer than `close` of the last 20 are wrong. */
 struct hexconv_softmax {
     int32_t form, flip, multiplier, close, offset, sign, least, most, padding[24];
     uint8_t planes[6][256]; /* each in the order of a table */

@@ -1,6 +1,6 @@
 /* A softmax of codes in HVX: of 128 lines at once, which lie side by side, or of as many as there are; of lines one behind the other each alone.
  *
- * Powers are looked up as 2^23 times what they are, added up, and multiplied by 2^61 over the sum, which Newton's iteration finds. What
+ * Powers are looked up as 2^23 times what they are, added up, and multiplied by steps over the sum, which Newton's iteration finds. What
  * comes so near to the middle between two codes that this could err is computed as plain C does. A line alone has up to 256 results, by how
  * far a code is below the largest: a table of them is made, and looked up.
  */
@@ -21,8 +21,6 @@ struct words {
     V of[4];
 };
 
-ALWAYS size_t lane_of_words(size_t lane) { return (lane % 2 * 2 + lane / 2 % 2) * (VECTOR / 4) + lane / 4; }
-
 ALWAYS struct words power_of(const struct looked_up *planes, V below) {
     const W halves = Q6_Wb_vshuffoe_VbVb(look(planes[1], below), look(planes[0], below)), tops = Q6_Wuh_vzxt_Vub(look(planes[2], below));
     const W even = Q6_Wh_vshuffoe_VhVh(Q6_V_lo_W(tops), Q6_V_lo_W(halves)), odd = Q6_Wh_vshuffoe_VhVh(Q6_V_hi_W(tops), Q6_V_hi_W(halves));
@@ -39,20 +37,41 @@ ALWAYS V one_over(V number) {
     return found;
 }
 
-static __attribute__((noinline)) void soften_again(const struct softened *work, size_t first, size_t i, const int32_t *apart, size_t count) {
-    for (size_t lane = 0; lane < count; lane++)
-        if (apart[lane_of_words(lane)] < 2 * work->form->close)
-            soften(work->source, work->powers, work->lines, first + lane, i, i + 1, work->result);
+/* Which of 128 lanes lie below a number: four bits of each word, of four lanes. */
+struct below {
+    uint32_t lanes[VECTOR / 4] __attribute__((aligned(128)));
+};
+
+ALWAYS struct below below(const struct words *values, int limit) {
+    struct below found;
+    V marks = Q6_V_vzero();
+    UNROLLED for (int k = 0; k < 4; k++)
+        marks = Q6_V_vor_VV(marks, Q6_V_vand_QR(Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(limit), values->of[k]), 1 << (k % 2 * 2 + k / 2)));
+    *(V *)(void *)found.lanes = marks;
+    return found;
+}
+
+#define EACH_BELOW(found, lane)                   \
+    for (size_t word = 0; word < VECTOR / 4; word++) \
+        for (uint32_t left = (found)->lanes[word], lane; left != 0 && (lane = (uint32_t)word * 4 + (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
+
+static __attribute__((noinline)) void soften_again(const struct softened *work, size_t first, size_t i, const struct below *close, size_t count) {
+    EACH_BELOW(close, lane)
+        if (lane < count) soften(work->source, work->powers, work->lines, first + lane, i, i + 1, work->result);
 }
 
 enum { HELD_LINES = 32 }; /* whose powers are kept from when they are added up */
 
+/* 2^44 steps over a sum of powers, of 31 bits after it was shifted; `less` shifts it back. */
+ALWAYS V steps_over(const struct hexconv_softmax *form, V sum, V less) {
+    return Q6_Vw_vasr_VwVw(product_above(one_over(sum), Q6_V_vsplat_R(form->multiplier)), less);
+}
+
 /* Codes of 128 powers over their sums, before they are turned, and how far these lie from the middle between two codes. */
-ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *powers, const struct words *by, const struct words *shifts, struct words *apart) {
+ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *powers, const struct words *by, struct words *apart) {
     V fixed[4];
     UNROLLED for (int k = 0; k < 4; k++) {
-        const V share = Q6_Vw_vasr_VwVw(product_above(Q6_Vw_vasl_VwR(powers->of[k], 7), by->of[k]), shifts->of[k]);
-        const V steps = Q6_Vw_vadd_VwVw(product_above(share, Q6_V_vsplat_R(form->multiplier)), Q6_V_vsplat_R(form->offset));
+        const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(powers->of[k], 7), by->of[k]), Q6_V_vsplat_R(form->offset));
         apart->of[k] = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(form->close)), Q6_V_vsplat_R((1 << POINT) - 1));
         fixed[k] = Q6_Vw_vasr_VwR(steps, POINT - 15);
     }
@@ -73,7 +92,7 @@ static void soften_part(const void *given, size_t first, size_t end) {
         V largest = Q6_V_vzero();
         for (size_t i = 0; i < count; i++)
             largest = Q6_Vub_vmax_VubVub(largest, Q6_V_vxor_VV(load_some(source, source.begin + at + i * wide, now), flip));
-        struct words by = {{Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero()}}, shifts;
+        struct words by = {{Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero()}};
 #define POWER(i) power_of(planes, Q6_Vb_vsub_VbVb(largest, Q6_V_vxor_VV(load_some(source, source.begin + at + (i) * wide, now), flip)))
         for (size_t i = 0; i < count; i++) {
             const struct words power = POWER(i);
@@ -81,9 +100,8 @@ static void soften_part(const void *given, size_t first, size_t end) {
             if (i < HELD_LINES) for (int k = 0; k < 4; k++) held[4 * i + (size_t)k] = power.of[k];
         }
         for (int k = 0; k < 4; k++) {
-            shifts.of[k] = Q6_Vw_vsub_VwVw(Q6_Vuw_vcl0_Vuw(by.of[k]), Q6_V_vsplat_R(1));
-            by.of[k] = one_over(Q6_Vw_vasl_VwVw(by.of[k], shifts.of[k]));
-            shifts.of[k] = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(7), shifts.of[k]);
+            const V shift = Q6_Vw_vsub_VwVw(Q6_Vuw_vcl0_Vuw(by.of[k]), Q6_V_vsplat_R(1));
+            by.of[k] = steps_over(form, Q6_Vw_vasl_VwVw(by.of[k], shift), Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(7), shift));
         }
         for (size_t begin = 0; begin < count; begin += HELD_LINES) {
             const size_t lines = least_of(count - begin, HELD_LINES);
@@ -92,7 +110,7 @@ static void soften_part(const void *given, size_t first, size_t end) {
                 struct words power, apart;
                 if (begin == 0) for (int k = 0; k < 4; k++) power.of[k] = held[4 * line + (size_t)k];
                 else power = POWER(begin + line);
-                const V codes = Q6_V_vxor_VV(shares_of(form, &power, &by, &shifts, &apart), sign);
+                const V codes = Q6_V_vxor_VV(shares_of(form, &power, &by, &apart), sign);
                 uint8_t *const to = result.begin + at + (begin + line) * wide;
                 if (now == VECTOR) put(to, codes);
                 else put_some(to, codes, now);
@@ -104,8 +122,9 @@ static void soften_part(const void *given, size_t first, size_t end) {
                 struct words apart;
                 if (!is_any_below(nearest[line], 2 * form->close)) continue;
                 const struct words power = POWER(begin + line);
-                (void)shares_of(form, &power, &by, &shifts, &apart);
-                soften_again(work, at, begin + line, (const int32_t *)apart.of, now);
+                (void)shares_of(form, &power, &by, &apart);
+                const struct below close = below(&apart, 2 * form->close);
+                soften_again(work, at, begin + line, &close, now);
             }
         }
 #undef POWER
@@ -151,20 +170,20 @@ static void table_of_line(const struct softened *work, size_t first, uint64_t su
     const struct hexconv_softmax *const form = work->form;
     const struct looked_up planes[3] = {table_of(form->planes[0]), table_of(form->planes[1]), table_of(form->planes[2])};
     const int down = 33 - __builtin_clzll(sum); /* to 31 bits */
-    const V by_one = one_over(Q6_V_vsplat_R((int)(sum >> down))), shift = Q6_V_vsplat_R(down - 17);
-    const struct words by = {{by_one, by_one, by_one, by_one}}, shifts = {{shift, shift, shift, shift}};
+    const V by_one = steps_over(form, Q6_V_vsplat_R((int)(sum >> down)), Q6_V_vsplat_R(down - 17));
+    const struct words by = {{by_one, by_one, by_one, by_one}};
     struct hexconv_tensor all = *work->result;
     double exact = 0;
     all.data = codes;
     for (size_t half = 0; half < CODES; half += VECTOR) {
         struct words apart;
         const struct words powers = power_of(planes, Q6_V_vor_VV(*(const V *)(const void *)lanes, bytes((int)half)));
-        *(V *)(void *)(codes + half) = Q6_V_vxor_VV(shares_of(form, &powers, &by, &shifts, &apart), bytes(form->sign));
+        *(V *)(void *)(codes + half) = Q6_V_vxor_VV(shares_of(form, &powers, &by, &apart), bytes(form->sign));
         const V nearest = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
         if (!is_any_below(nearest, 2 * form->close)) continue;
         if (exact == 0) exact = summed_line(work->source, work->powers, work->lines, first).sum;
-        for (size_t lane = 0; lane < VECTOR; lane++)
-            if (((const int32_t *)&apart)[lane_of_words(lane)] < 2 * form->close) store(&all, half + lane, (float)((double)work->powers[half + lane] / exact));
+        const struct below close = below(&apart, 2 * form->close);
+        EACH_BELOW(&close, lane) store(&all, half + lane, (float)((double)work->powers[half + lane] / exact));
     }
 }
 
