@@ -432,18 +432,27 @@ ALWAYS void put_pieces(const struct viewed *work, struct stretch run, const stru
         const size_t bytes = (times - 1) * (size_t)apart + VECTOR;
         const size_t whole = whole_pieces(on, result_step, whole_pieces(at, step, run.end - turn, VECTOR, work->source.end), bytes, stop);
         if (times == 1) copy_pieces(at, step, on, result_step, whole, VECTOR);
-        else if (times == 2) for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
-            const V piece = load(at);
-            put(on, piece), put(on + apart, piece);
+        else if (times == 2) {
+            size_t i = 0;
+            for (; i + 4 <= whole; i += 4, at += 4 * step, on += 4 * result_step) {
+                V pieces[4];
+                UNROLLED for (ptrdiff_t k = 0; k < 4; k++) pieces[k] = load(at + k * step);
+                UNROLLED for (ptrdiff_t k = 0; k < 4; k++) put(on + k * result_step, pieces[k]), put(on + k * result_step + apart, pieces[k]);
+            }
+            for (; i < whole; i++, at += step, on += result_step) {
+                const V piece = load(at);
+                put(on, piece), put(on + apart, piece);
+            }
         }
         else for (size_t i = 0; i < whole; i++, at += step, on += result_step) {
             const V piece = load(at);
             for (size_t j = 0; j < times; j++) put(on + (ptrdiff_t)j * apart, piece);
         }
         turn += whole;
-    } else if (size > VECTOR && table == NULL && times == 1 && loop->places == NULL) { /* each writes what is its own alone */
+    } else if (size > VECTOR && table == NULL && loop->places == NULL) { /* each writes what is its own alone */
         const ptrdiff_t step = loop->source_step, result_step = loop->result_step;
-        copy_pieces(from + (ptrdiff_t)turn * step, step, to + (ptrdiff_t)turn * result_step, result_step, run.end - turn, size);
+        for (size_t j = 0; j < times; j++)
+            copy_pieces(from + (ptrdiff_t)turn * step, step, to + (ptrdiff_t)turn * result_step + (ptrdiff_t)j * apart, result_step, run.end - turn, size);
         turn = run.end;
     }
     for (; turn < run.end; turn++)
@@ -464,6 +473,21 @@ static const struct hexconv_dimension ONCE = {1, 0, 0, NULL};
         }                                                                                                  \
     } while (0)
 
+/* Whether runs of so many bytes side by side are repeated: the loop around them stays where it is in the source. */
+static __attribute__((noinline)) int is_run_again(const struct viewed *work, ptrdiff_t bytes) {
+    if (work->loops == 0 || !work->is_whole || bytes < VECTOR) return 0;
+    const struct hexconv_dimension *const around = &work->how->dimensions[work->loops - 1];
+    return around->source_step == 0 && around->places == NULL;
+}
+
+/* Copy a run that is the one before again, all of which this part has made. */
+static __attribute__((noinline)) void copy_again(const struct viewed *work, uint8_t *to, size_t bytes) {
+    copy_pieces(to - work->how->dimensions[work->loops - 1].result_step, 0, to, 0, 1, bytes);
+}
+
+/* Whether all turns of a loop are those of a run, and of the one before it in this part. */
+#define HAS_BEFORE(all, first) (run.end - run.first == (all) && done - (first) >= 2 * (all) && at.turns[work->loops - 1] > 0)
+
 /* Where a part may write to, that ends with some turn of a loop, `step` bytes from the one before. */
 static const uint8_t *end_of_run(const struct viewed *work, size_t turns, size_t end, ptrdiff_t step) {
     return end % turns == 0 ? end_of(work, end / turns) : walk_to(work, end / turns).to + (ptrdiff_t)(end % turns) * step;
@@ -482,8 +506,14 @@ static void pieces_part(const void *given, size_t first, size_t end) {
     const size_t turns = (size_t)loop->size, size = (size_t)inner->size;
     const uint8_t *const stop = end_of_run(work, turns, end, loop->result_step);
     const struct looked_up table = table_of(work->form->codes);
+    const size_t each = (size_t)repeated->size * size;
+    const int is_dense = (ptrdiff_t)each == loop->result_step && (repeated->size == 1 || repeated->result_step == (ptrdiff_t)size);
+    const int is_again = is_dense && is_run_again(work, (ptrdiff_t)(turns * each));
     if (work->looks_up) EACH_RUN(work, loop, turns, first, end, put_pieces(work, run, repeated, at.from, at.to, size, &table, stop));
-    else EACH_RUN(work, loop, turns, first, end, put_pieces(work, run, repeated, at.from, at.to, size, NULL, stop));
+    else EACH_RUN(work, loop, turns, first, end, {
+        if (is_again && HAS_BEFORE(turns, first)) copy_again(work, at.to, turns * each);
+        else put_pieces(work, run, repeated, at.from, at.to, size, NULL, stop);
+    });
 }
 
 static void turns_part(const void *given, size_t first, size_t end) {
