@@ -335,8 +335,31 @@ def concatenated(draw: Draw) -> Drawn:
     return draw.drawn("concat", sources, replace(result, extents=tuple(extents)), Along(axis))
 
 
+def repeated(draw: Draw) -> Drawn:
+    """Nearest pixels: each is written several times, and so is each row."""
+    rows, columns, channels = draw.below(8), draw.below(14), draw.below(300)
+    down, along = (int(draw.random.integers(1, 9)) for _ in range(2))
+    row = columns * along * channels
+    nest = ((rows, columns * channels, down * row), (down, 0, row), (columns, channels, along * channels))
+    loops = (*nest, (along, 0, channels), (channels, 1, 1))
+    source = draw.operand("source", (1, rows, columns, channels))
+    result = replace(source, buffer="result", extents=(1, rows * down, columns * along, channels))
+    return draw.drawn("view", [source], result, View(tuple(Dimension(*loop) for loop in loops)))
+
+
+def shuffled(draw: Draw) -> Drawn:
+    """Channels of groups, in each pixel by turns."""
+    pixels, groups, channels = draw.below(60), int(draw.random.integers(2, 17)), draw.below(300)
+    every = groups * channels
+    loops = (Dimension(pixels, every, every), Dimension(channels, 1, groups), Dimension(groups, channels, 1))
+    source = draw.operand("source", (1, 1, pixels, every))
+    return draw.drawn("view", [source], replace(source, buffer="result"), View(loops))
+
+
 KINDS = (
     viewed,
+    repeated,
+    shuffled,
     rearranged,
     concatenated,
     softened,
