@@ -44,7 +44,7 @@ def _copy_row(block: Block, planes: Planes, dense: DenseForm, source: tirx.Var, 
         value = instructions.load(source, byte + (dense.left(copy) - missing) + number * VECTOR_BYTES)
         value = instructions.rotated(value, missing) if missing else value
         value = value if planes.conv.reads_unsigned else instructions.flipped(value)
-        # In steps of one row, LLVM makes calls of memcpy of the loop over vectors: a row then took 7 times as long.
+        # In steps of one row, LLVM makes calls of memcpy of the loop over vectors: a row then took 15 times as long.
         value = instructions.moved(value) if dense.planes.rows == 1 else value
         place = to + copy * dense.copy_bytes + number * VECTOR_BYTES
         at.store(planes.laid, instructions.at(place), instructions.stored(value))
