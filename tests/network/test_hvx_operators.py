@@ -315,10 +315,13 @@ def softened(draw: Draw) -> Drawn:
         result, scale=float(np.float32(draw.random.choice([1 / 256, 1 / 255, 1 / 128, 0.003, 0.02, 1e-4])))
     )
     powers = np.exp(-np.arange(256) * np.float64(np.float32(source.scale))).astype(np.float32)
-    if draw.chance(0.2):  # all shares lie half way between two codes
+    if draw.chance(0.2):  # all shares of some lines lie half way between two codes
         result = replace(result, scale=float(np.float32(2 / 3 / extents[axis])))
         drawn = draw.drawn("softmax", [source], result, Powers("powers", axis), powers=powers)
-        return replace(drawn, arrays={"source": np.full_like(drawn.arrays["source"], 7)})
+        is_even = draw.random.random([1 if at == axis else size for at, size in enumerate(extents)]) < 0.5
+        return replace(
+            drawn, arrays={"source": np.where(is_even, drawn.arrays["source"].dtype.type(7), drawn.arrays["source"])}
+        )
     return draw.drawn("softmax", [source], result, Powers("powers", axis), powers=powers)
 
 
