@@ -217,6 +217,8 @@ class BesideEngine:
         tile_packets: those of HVX for a tile whose sums it narrows.
         copy_packets: those of 32 bytes that the kernel copies itself.
         start_packets: those of 32 bytes that the copy engine copies.
+        fringe_byte_packets: those of a byte that fills a pixel of the input up to 32 channels.
+        fringe_word_packets: those of eight such bytes where the pixel's own are whole words.
         source: how they were found, and how exact they are.
     """
 
@@ -224,6 +226,8 @@ class BesideEngine:
     tile_packets: float
     copy_packets: float
     start_packets: float
+    fringe_byte_packets: float
+    fringe_word_packets: float
     source: str
 
 

@@ -8,13 +8,15 @@ from typing import get_args
 import pytest
 
 from hexconv.errors import Unsupported
+from hexconv.lower import lower_case
 from hexconv.model import import_model
 from hexconv.network.planned_model import plan, question_of
+from hexconv.run.measure import run_case, runner_of
 from hexconv.search import Objective, Question, best_cuts, best_plan
 from hexconv.search.cuts import piece_of
 from hexconv.search.question import COSTS, value
 from hexconv.search.weighed_kernels import best_weighed, by_kernel, weighed
-from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.random_chains import OF_ENGINE, Seeded
 from tests.network.models import Network, saved
@@ -133,3 +135,18 @@ def test_a_models_cases_say_why(tmp_path: Path) -> None:
     ]
     forced = plan(import_model(path), replace(question_of(1 << 20, "time"), plan=Plan(kernel="hmx")))
     assert all(case.weighed == "" for member in forced.members for case, _ in member.pieces)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("channels", [3, 8, 16])
+def test_pixels_that_are_filled_to_32_channels_are_priced(channels: int) -> None:
+    """On the engine each byte of fringe takes packets of the thread."""
+    fast = Requantize(multiplier=1 << 30, shift=-9, engine="fast")
+    conv = Conv2d(out_channels=32, kernel=(3, 3), stride=(2, 2), padding=SIDES, requantize=fast)
+    chain = Chain(input=(1, 32, 32, channels), dtype="uint8", filter_dtype="int8", conv=(conv,))
+    answer = best_plan(chain, Question(1 << 20, "latency", Plan(kernel="hmx", arch="v69"))).best
+    assert answer
+    case = Case("narrow", chain, answer.plan)
+    counts = run_case(case, lower_case(case), runner_of(case, "hexagon", 600, slots=False)).counts
+    assert counts
+    assert 0.5 < answer.latency_packets / counts.packets < 2
