@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from hexconv.network.program_steps import NCHW, NHWC, Along, Constants, Filters, Operand, Operation, View, Window
+from hexconv.network.program_steps import NCHW, NHWC, Along, Constants, Filters, Map, Operand, Operation, View, Window
 from hexconv.run.tensors import Array
 
 VECTOR_BYTES = 128
@@ -91,8 +91,12 @@ class Issued:
 
 SCALED = Issued(simple=4, doubles=1, shifts=5, double_products=3)
 """Multiplied by numbers of three limbs: carries of two limbs and a shift to narrow."""
+BY_WORDS = Issued(simple=2, doubles=1, shifts=1, permutes=2, double_products=4)
+"""Multiplied by one number a channel: a product and a narrowing for each of four words."""
 LOOKED_UP = Issued(permutes=1, exchanges=7)
 """A table of 256 codes: eight parts of 32, the first of which is added to nothing."""
+ON_A_LINE = Issued(simple=6, permutes=2, double_products=3)
+"""Codes that change along a line of 16-bit integers: a product and two sums for each half, put together again."""
 QUANTISED = Issued(loads=4, stores=1, simple=40, shifts=22, permutes=2, double_products=8)
 """Five shifts of each of four words, and two to narrow them; a product of 32 bits is two of 16."""
 DEQUANTISED = Issued(loads=1, stores=4, permutes=4, exchanges=4 * 7 + 4)
@@ -122,7 +126,7 @@ def _pair(step: Operation, constants: Constants) -> Issued | None:
     if any(each.is_float and each.buffer not in constants for each in (*step.sources, step.result)):
         return None
     loads = sum(each.extents == step.result.extents for each in step.sources)
-    return (SCALED + Issued(loads=loads, stores=1)).times(_vectors(step.result))
+    return ((SCALED if loads > 1 else BY_WORDS) + Issued(loads=loads, stores=1)).times(_vectors(step.result))
 
 
 def _max_pool(step: Operation, _: Constants) -> Issued:
@@ -171,7 +175,7 @@ def _converted(step: Operation, _: Constants) -> Issued:
     if source.same_codes(result):
         return turned if turned.packets else Issued(loads=vectors, stores=vectors)
     moved = Issued() if turned.packets else Issued(loads=1, stores=1)
-    return (LOOKED_UP + moved).times(vectors) + turned
+    return (ON_A_LINE + moved).times(vectors) + turned
 
 
 def _turned(channels: int, pixels: int) -> Issued:
@@ -187,10 +191,11 @@ def _turned(channels: int, pixels: int) -> Issued:
 
 
 def _looked_up(step: Operation, _: Constants) -> Issued | None:
-    """A function of codes, by tables; each channel may have its own."""
+    """A function of codes, by a table; or a linear one for each channel."""
     if step.sources[0].is_float or step.result.is_float:
         return None
-    return (LOOKED_UP + Issued(loads=1, stores=1)).times(_vectors(step.result))
+    found = LOOKED_UP if step.told(Map).count == 1 else BY_WORDS
+    return (found + Issued(loads=1, stores=1)).times(_vectors(step.result))
 
 
 def _softmax(step: Operation, _: Constants) -> Issued:
@@ -205,15 +210,15 @@ def _product(step: Operation, _: Constants) -> Issued:
 
 
 def _concat(step: Operation, _: Constants) -> Issued:
-    """Sources side by side; those of other codes are looked up."""
+    """Sources side by side; the codes of some change along a line."""
     axis, first, places = step.told(Along).axis, 0, []
     for source in step.sources:
         places.append(_in_memory(first + np.arange(prod(source.extents)), source))
         first += -(-prod(source.extents) // VECTOR_BYTES) * VECTOR_BYTES
     joined = np.concatenate(places, axis)
     flat = joined if step.result.layout == NHWC else joined.transpose(0, 3, 1, 2)
-    looked_up = sum(_vectors(each) for each in step.sources if not each.same_codes(step.result))
-    return _moved(flat.reshape(-1)) + LOOKED_UP.times(looked_up)
+    changed = sum(_vectors(each) for each in step.sources if not each.same_codes(step.result))
+    return _moved(flat.reshape(-1)) + ON_A_LINE.times(changed)
 
 
 def _in_memory(flat: Array, operand: Operand) -> Array:
