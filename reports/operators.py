@@ -370,11 +370,12 @@ def other_cases() -> Iterator[Case]:
         how = View(tuple(Dimension(*loop) for loop in nest))
         operands = Operand("one", source, "uint8"), Operand("result", result, "uint8")
         yield Case(name, Operation("view", "view", operands[:1], operands[1], (how,)), {})
-    one = _operand("one", (1, 16, 2100, 4), 0, 114)
-    powers = np.exp(-np.arange(256) * np.float64(np.float32(one.scale))).astype(np.float32)
-    made = replace(one, buffer="result", scale=2.0**-8, zero_point=0)
-    operation = Operation("softmax", "softmax", (one,), made, (Powers("powers", 1),))
-    yield Case("softmax", operation, {"powers": powers})
+    for extents, axis in (((1, 16, 2100, 4), 1), ((1, 1, 1, 1000), 3), ((1, 1, 1, 4), 3)):
+        one = _operand("one", extents, 0, 114)
+        powers = np.exp(-np.arange(256) * np.float64(np.float32(one.scale))).astype(np.float32)
+        made = replace(one, buffer="result", scale=2.0**-8, zero_point=0)
+        operation = Operation("softmax", "softmax", (one,), made, (Powers("powers", axis),))
+        yield Case("softmax", operation, {"powers": powers})
 
 
 _VIEWS = (
