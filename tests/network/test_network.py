@@ -134,9 +134,9 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
 def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine) -> None:
     """Chains after one another, whose copies are performed as late as may be."""
     net = Network()
-    stem = net.conv8(net.start(), (8, 3, 1, 1))
-    last = net.added(stem, net.conv8(stem, (8, 8, 3, 3), relu=False))
-    path = saved(net, [net.classified(last, 8)], tmp_path / "two.onnx")
+    stem = net.conv8(net.start(), (64, 3, 1, 1))
+    last = net.added(stem, net.conv8(stem, (64, 64, 3, 3), relu=False))
+    path = saved(net, [net.classified(last, 64)], tmp_path / "two.onnx")
     asked = Wanted(MIB, "hexagon", ISA, objective="latency", threads=2, kernel="hmx", engine=engine)
     built = build_network(path, tmp_path, asked)
     assert built.threads == 2, "operators have the threads that chains on the engine don't take"
