@@ -103,8 +103,6 @@ DEQUANTISED = Issued(loads=1, stores=4, permutes=4, exchanges=4 * 7 + 4)
 """A table for each byte of a float."""
 POWERS = Issued(loads=1, stores=1, shifts=4 * 2 + 2, permutes=3, exchanges=3 * 7, double_products=4 * 4)
 """Powers of three bytes are looked up once; two products of 32 bits for each of four words."""
-
-
 MEAN_OF_ALL = Issued(loads=1, double_products=0.5)
 """Bytes are added up by products with ones, four to a word."""
 

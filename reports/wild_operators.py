@@ -3,7 +3,8 @@
 python -m reports.wild_operators [NAME ...]        writes reports/wild_operators.csv
 
 Each network of `reports.wild` is planned as for `reports/wild.csv`, and each of its operators runs once on the
-simulator, on drawn codes and on one thread, like those of `reports.operators`. Alike operators of a network are a row.
+simulator, on drawn codes and on one thread, like those of `reports.operators`. A row has those of a network that are
+alike.
 """
 
 import argparse
@@ -109,7 +110,7 @@ def _told(operand: Operand) -> str:
 def near_floor(rows: Sequence[Row]) -> float:
     """Return the share of packets that lie in rows of at most 1.5 times their floor."""
     near = sum(row.packets for row in rows if row.over_floor is not None and row.over_floor <= NEAR)
-    return near / sum(row.packets for row in rows)
+    return near / max(sum(row.packets for row in rows), 1)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -267,6 +267,7 @@ def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, 
 
 
 WORD_BYTES = 8
+"""What fills a pixel at a time where its own bytes end at such a place."""
 NOWHERE_BYTES = 1 << 30
 """What a plan takes more than its caches where an operand of the matrix engine would cross a line: it fits nowhere."""
 

@@ -23,8 +23,9 @@ from hexconv.cli.app import exit_code
 from hexconv.errors import InputError, Unsupported
 from hexconv.network import BuiltNetwork, Wanted, build_network
 from hexconv.network.arena import arena_of, lives_of
-from hexconv.network.built_network import read_network
+from hexconv.network.built_network import built_facts, read_network
 from hexconv.network.called_network import network_object, ready, simulated_network
+from hexconv.network.compiled import Compiled
 from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
@@ -139,7 +140,6 @@ def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine) -> No
     path = saved(net, [net.classified(last, 64)], tmp_path / "two.onnx")
     asked = Wanted(MIB, "hexagon", ISA, objective="latency", threads=2, kernel="hmx", engine=engine)
     built = build_network(path, tmp_path, asked)
-    assert built.threads == 2, "operators have the threads that chains on the engine don't take"
     image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
     late = Simulator(copies=Copies("late", 0), slots=False)
     run = simulated_network(tmp_path, built, network_object(tmp_path, built), [image], late)
@@ -148,6 +148,15 @@ def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine) -> No
     assert run.copies
     assert run.copies.pieces > 0
     assert run.engine
+
+
+def test_operators_have_the_threads_that_no_chain_takes(tmp_path: Path) -> None:
+    net, outputs = all_operators(False)
+    path, asked = saved(net, outputs, tmp_path / "all.onnx"), Wanted(MIB, "hexagon", ISA, threads=4)
+    compiled = Compiled.of(replace(read_network(path, asked), steps=(), residents=()), "all", "hexagon", ISA)
+    assert not compiled.chains
+    assert built_facts(path, asked, compiled).threads == 4
+    assert built_facts(path, replace(asked, target="llvm"), compiled).threads == 1
 
 
 @DEEP
