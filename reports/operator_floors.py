@@ -97,8 +97,9 @@ LOOKED_UP = Issued(permutes=1, exchanges=7)
 """A table of 256 codes: eight parts of 32, the first of which is added to nothing."""
 ON_A_LINE = Issued(simple=6, permutes=2, double_products=3)
 """Codes that change along a line of 16-bit integers: a product and two sums for each half, put together again."""
-QUANTISED = Issued(loads=4, stores=1, simple=40, shifts=22, permutes=2, double_products=8)
-"""Five shifts of each of four words, and two to narrow them; a product of 32 bits is two of 16."""
+QUANTISED = Issued(loads=4, stores=1, simple=49, shifts=13, permutes=2, double_products=8)
+"""Of each of four words three shifts, a product of 32 bits, which is two of 16, and eleven more, two of which see
+whether it is near the middle between two codes; then all are narrowed, and held within two ends."""
 DEQUANTISED = Issued(loads=1, stores=4, permutes=4, exchanges=4 * 7 + 4)
 """A table for each byte of a float."""
 POWERS = Issued(loads=1, stores=1, shifts=4 * 2 + 2, permutes=3, exchanges=3 * 7, double_products=4 * 4)

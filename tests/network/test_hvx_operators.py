@@ -211,15 +211,16 @@ def of_images(draw: Draw) -> Drawn:
 
 
 def quantised(draw: Draw) -> Drawn:
-    """Floats of which many lie half way between two codes, or the least bit beside."""
+    """Floats of which many lie half way between two codes, or the least bit beside; of any size, and infinite."""
     extents, layout = draw.extents(), str(draw.random.choice([NHWC, NCHW]))
     result = draw.result(extents, layout)
     made = draw.drawn("convert", [Operand("one", extents, "float32", layout)], result)
     halves = (draw.random.integers(-300, 300, extents) + 0.5).astype(np.float32) * np.float32(result.scale)
     beside = (halves.view(np.int32) + draw.random.integers(-3, 4, extents, dtype=np.int32)).view(np.float32)
-    reals = np.choose(
-        draw.random.integers(0, 3, extents), [halves, beside, made.arrays["one"] * np.float32(60 * result.scale)]
-    )
+    far = draw.random.integers(0, 2**32, extents, np.uint32).view(np.float32)
+    far = np.where(np.isnan(far), np.copysign(np.float32(np.inf), far), far)
+    near = made.arrays["one"] * np.float32(60 * result.scale)
+    reals = np.choose(draw.random.integers(0, 10, extents) // 3, [halves, beside, near, far])
     return Drawn(made.operation, {"one": reals.astype(np.float32)}, {}, made.shift_bytes)
 
 

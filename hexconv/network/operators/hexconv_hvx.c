@@ -447,19 +447,16 @@ struct quantised {
 enum { NEAR = 12 }; /* how many of the last steps lie near */
 
 struct fixed {
-    V reciprocal, offset, exponent, shift, least, most, sign;
+    V reciprocal, negative, offset, largest, shift, least, most, sign;
 };
 
-/* Codes of 32 floats with 15 bits behind the point, and how far they lie from `NEAR` below the middle between two. */
-ALWAYS V fixed_of(const struct fixed *by, V real, V *apart) {
-    const V exponent = Q6_Vw_vmin_VwVw(Q6_V_vand_VV(Q6_Vuw_vlsr_VuwR(real, 23), Q6_V_vsplat_R(255)), by->exponent);
-    const V mantissa = Q6_Vw_vasl_VwR(Q6_V_vor_VV(Q6_V_vand_VV(real, Q6_V_vsplat_R(0x7fffff)), Q6_V_vsplat_R(0x800000)), 7);
-    const V shift = Q6_Vw_vmin_VwVw(Q6_Vw_vsub_VwVw(by->shift, exponent), Q6_V_vsplat_R(31));
-    const V size = Q6_Vw_vlsr_VwVw(product_above(mantissa, by->reciprocal), shift);
-    const HVX_VectorPred falls = Q6_Q_vcmp_gt_VwVw(Q6_V_vzero(), real);
-    const V steps = Q6_Vw_condacc_QnVwVw(falls, Q6_Vw_condnac_QVwVw(falls, by->offset, size), size);
-    *apart = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(NEAR)), Q6_V_vsplat_R((1 << POINT) - 1));
-    return Q6_Vw_vasr_VwR(steps, POINT - 15);
+/* 32 floats as codes with 20 bits behind the point, and `NEAR` more. */
+ALWAYS V fixed_of(const struct fixed *by, V real) {
+    const V size = Q6_Vw_vmin_VwVw(Q6_V_vand_VV(real, Q6_V_vsplat_R(0x7fffffff)), by->largest);
+    const V mantissa = Q6_V_vor_VV(Q6_V_vand_VV(Q6_Vw_vasl_VwR(size, 7), Q6_V_vsplat_R(0x3fffff80)), Q6_V_vsplat_R(0x40000000));
+    const V shift = Q6_Vw_vmin_VwVw(Q6_Vw_vsub_VwVw(by->shift, Q6_Vuw_vlsr_VuwR(size, 23)), Q6_V_vsplat_R(31));
+    const V reciprocal = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VwVw(Q6_V_vzero(), real), by->negative, by->reciprocal);
+    return Q6_Vw_vadd_VwVw(Q6_Vw_vasr_VwVw(product_above(mantissa, reciprocal), shift), by->offset);
 }
 
 /* Write those codes of floats that plain C decides: all where `apart` is NULL. */
@@ -470,43 +467,43 @@ static __attribute__((noinline)) void quantise_again(const struct quantised *wor
         if (apart == NULL || apart[i] < 2 * NEAR) to[i] = code_of(&within, reals[i], reciprocal);
 }
 
-/* Codes of a vector. */
-ALWAYS V quantised_of(const struct fixed *by, const float *from, V apart[4]) {
-    const V words[4] = {fixed_of(by, load(from), &apart[0]), fixed_of(by, load(from + 32), &apart[1]),
-                        fixed_of(by, load(from + 64), &apart[2]), fixed_of(by, load(from + 96), &apart[3])};
-    const V codes = packed_codes(words);
-    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, by->least), by->most), by->sign);
-}
-
-ALWAYS V nearest_of(const V apart[4]) {
-    return Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart[0], apart[1]), Q6_Vw_vmin_VwVw(apart[2], apart[3]));
+/* Codes of a vector, and the fewest bits behind the point of each four of them. */
+ALWAYS V quantised_of(const struct fixed *by, int are_aligned, const float *from, V *nearest) {
+    V steps[4];
+    UNROLLED for (size_t k = 0; k < 4; k++) steps[k] = fixed_of(by, vector_of(are_aligned, from + 32 * k));
+    *nearest = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(behind_point(steps[0]), behind_point(steps[1])), Q6_Vw_vmin_VwVw(behind_point(steps[2]), behind_point(steps[3])));
+    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(packed_codes(steps), by->least), by->most), by->sign);
 }
 
 /* Two vectors, of which some numbers lie near the middle between two codes. */
 static __attribute__((noinline)) void settle(const struct quantised *work, const struct fixed *by, const float *from, uint8_t *to) {
-    for (size_t i = 0; i < 2 * VECTOR; i += VECTOR) {
-        V apart[4];
-        (void)quantised_of(by, from + i, apart);
-        if (is_any_below(nearest_of(apart), 2 * NEAR)) quantise_again(work, from + i, VECTOR, (const int32_t *)apart, to + i);
+    for (size_t i = 0; i < 2 * VECTOR; i += 32) {
+        const V apart = behind_point(fixed_of(by, load(from + i)));
+        if (is_any_below(apart, 2 * NEAR)) quantise_again(work, from + i, 32, (const int32_t *)&apart, to + i);
+    }
+}
+
+/* Two vectors at a time, up to `end`; the last two may be made twice. */
+ALWAYS void quantise_pairs(const struct quantised *work, const struct fixed *by, int are_aligned, size_t first, size_t end) {
+    for (size_t i = first; i < end; i += 2) {
+        const size_t at = least_of(i, end - 2) * VECTOR;
+        const float *const from = work->reals + at;
+        uint8_t *const to = work->result.begin + at;
+        V nearest[2];
+        const V codes[2] = {quantised_of(by, are_aligned, from, &nearest[0]), quantised_of(by, are_aligned, from + VECTOR, &nearest[1])}; /* before one is written, so that they overlap */
+        put_vector(are_aligned, to, codes[0]), put_vector(are_aligned, to + VECTOR, codes[1]);
+        if (is_any_below(Q6_Vw_vmin_VwVw(nearest[0], nearest[1]), 2 * NEAR)) settle(work, by, from, to);
     }
 }
 
 static void quantise_part(const void *given, size_t first, size_t end) {
     const struct quantised *const work = given;
     const struct hexconv_quantised *const form = work->form;
-    const struct fixed by = {Q6_V_vsplat_R(form->reciprocal), Q6_V_vsplat_R(form->offset), Q6_V_vsplat_R(form->most_exponent), Q6_V_vsplat_R(form->shift),
-                             bytes(form->least), bytes(form->most), bytes(form->sign)};
-    const size_t whole = least_of(end, (size_t)(work->result.end - work->result.begin) / VECTOR);
-    for (size_t i = first; whole >= first + 2 && i < whole; i += 2) {
-        const size_t at = least_of(i, whole - 2) * VECTOR; /* the last two may be made twice */
-        const float *const from = work->reals + at;
-        uint8_t *const to = work->result.begin + at;
-        V apart[2][4];
-        const V codes[2] = {quantised_of(&by, from, apart[0]), quantised_of(&by, from + VECTOR, apart[1])}; /* before one is written, so that they overlap */
-        put(to, codes[0]), put(to + VECTOR, codes[1]);
-        if (is_any_below(Q6_Vw_vmin_VwVw(nearest_of(apart[0]), nearest_of(apart[1])), 2 * NEAR)) settle(work, &by, from, to);
-    }
-    const size_t made = whole >= first + 2 ? whole : first, size = (size_t)(work->result.end - work->result.begin);
+    const struct fixed by = {Q6_V_vsplat_R(form->reciprocal), Q6_V_vsplat_R(-form->reciprocal), Q6_V_vsplat_R(form->offset + NEAR),
+                             Q6_V_vsplat_R(form->most_exponent << 23 | 0x7fffff), Q6_V_vsplat_R(form->shift), bytes(form->least), bytes(form->most), bytes(form->sign)};
+    const size_t size = (size_t)(work->result.end - work->result.begin), whole = least_of(end, size / VECTOR), made = whole >= first + 2 ? whole : first;
+    if (made > first && is_aligned(work->reals) && is_aligned(work->result.begin)) quantise_pairs(work, &by, 1, first, made);
+    else if (made > first) quantise_pairs(work, &by, 0, first, made);
     quantise_again(work, work->reals + made * VECTOR, least_of(end * VECTOR, size) - made * VECTOR, NULL, work->result.begin + made * VECTOR);
 }
 

@@ -22,13 +22,12 @@ static uint8_t mean_of(const struct hexconv_mean *form, int32_t sum) {
 
 /* The codes of the means of 128 sums, and where they lie so near the middle between two that the definition decides. */
 static V mean_codes(const struct hexconv_mean *form, const int32_t *sums, V near[4]) {
-    V fixed[4];
+    V steps[4];
     for (int i = 0; i < 4; i++) {
-        const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(load(sums + 32 * i), form->left), Q6_V_vsplat_R(form->factor)), Q6_V_vsplat_R(form->offset));
-        near[i] = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(CLOSE)), Q6_V_vsplat_R((1 << POINT) - 1));
-        fixed[i] = Q6_Vw_vasr_VwR(steps, POINT - 15);
+        steps[i] = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(load(sums + 32 * i), form->left), Q6_V_vsplat_R(form->factor)), Q6_V_vsplat_R(form->offset + CLOSE));
+        near[i] = behind_point(steps[i]);
     }
-    const V codes = packed_codes(fixed);
+    const V codes = packed_codes(steps);
     return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, bytes(form->least)), bytes(form->most)), bytes(form->sign));
 }
 

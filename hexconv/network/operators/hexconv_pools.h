@@ -159,7 +159,7 @@ static int is_walked(Tensor source, const struct hexconv_window *window) {
 ALWAYS void largest_of_column(int is_signed, size_t kernel, size_t stride, size_t rows, int are_aligned, const uint8_t *const *from, ptrdiff_t at, V found[ROWS_WALKED]) {
     V taps[MOST_WALKED + MOST_WALKED];
     const size_t count = kernel + (rows - 1) * stride;
-    UNROLLED for (size_t i = 0; i < count; i++) taps[i] = are_aligned ? *(const V *)(const void *)(from[i] + at) : load(from[i] + at);
+    UNROLLED for (size_t i = 0; i < count; i++) taps[i] = vector_of(are_aligned, from[i] + at);
     V shared = taps[count - kernel];
     UNROLLED for (size_t i = count - kernel + 1; i < kernel; i++) shared = LARGEST(shared, taps[i]);
     UNROLLED for (size_t row = 0; row < rows; row++) {
@@ -273,11 +273,6 @@ ALWAYS struct halved halved_inside(int is_signed, size_t kernel, int is_odd, siz
     return halved_at(is_signed, is_odd, rows, by, found);
 }
 
-ALWAYS void put_halved(int is_aligned, uint8_t *to, V codes) {
-    if (is_aligned) *(V *)(void *)to = codes;
-    else put(to, codes);
-}
-
 /* Vectors of places, from two vectors of columns each, none of which lies beside the source. */
 ALWAYS void halve_inside(int is_signed, size_t kernel, int is_odd, size_t rows, int are_aligned, const struct walked *given, ptrdiff_t at, ptrdiff_t place, size_t count, struct halved *before) {
     const struct walked by = *given;
@@ -286,14 +281,14 @@ ALWAYS void halve_inside(int is_signed, size_t kernel, int is_odd, size_t rows, 
         const struct halved now = halved_inside(is_signed, kernel, is_odd, rows, are_aligned, &by, at);
         const struct halved next = halved_inside(is_signed, kernel, is_odd, rows, are_aligned, &by, at + 2 * VECTOR);
         UNROLLED for (size_t row = 0; row < rows; row++) {
-            put_halved(are_aligned, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
-            put_halved(are_aligned, by.to[row] + place + VECTOR, largest_halved(is_signed, kernel, &by, &now, &next, row));
+            put_vector(are_aligned, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
+            put_vector(are_aligned, by.to[row] + place + VECTOR, largest_halved(is_signed, kernel, &by, &now, &next, row));
         }
         last = next;
     }
     if (count > 0) {
         const struct halved now = halved_inside(is_signed, kernel, is_odd, rows, are_aligned, &by, at);
-        UNROLLED for (size_t row = 0; row < rows; row++) put_halved(are_aligned, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
+        UNROLLED for (size_t row = 0; row < rows; row++) put_vector(are_aligned, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
         last = now;
     }
     *before = last;
@@ -338,7 +333,7 @@ ALWAYS void halve_aligned(int is_signed, size_t kernel, int is_odd, const struct
     halve_inside(is_signed, kernel, is_odd, 2, 1, &by, at, 0, (size_t)count, &last);
     for (at += 2 * place; place < size; place += VECTOR, at += 2 * VECTOR) {
         const struct halved now = halved_aligned(is_signed, kernel, is_odd, &by, at, wide);
-        UNROLLED for (size_t row = 0; row < 2; row++) put_halved(1, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
+        UNROLLED for (size_t row = 0; row < 2; row++) put_vector(1, by.to[row] + place, largest_halved(is_signed, kernel, &by, &last, &now, row));
         last = now;
     }
 }

@@ -29,7 +29,7 @@ ALWAYS struct finish finish_of(const struct hexconv_products *form) {
     const V *const numbers = (const V *)(const void *)form->numbers;
     const size_t each = (size_t)form->outputs / HEXCONV_BLOCK;
     return (struct finish){numbers, numbers + each, numbers + 2 * each, numbers + 3 * each, numbers + 4 * each,
-                           Q6_V_vsplat_R(form->offset), bytes(form->least), bytes(form->most), bytes(form->sign),
+                           Q6_V_vsplat_R(form->offset + CLOSE), bytes(form->least), bytes(form->most), bytes(form->sign),
                            (size_t)form->words, (size_t)form->full, (size_t)form->narrow, (uint32_t)form->flip * 0x01010101u};
 }
 
@@ -88,25 +88,18 @@ ALWAYS void add_products(const struct finish *by, const struct pixels *pixels, s
     }
 }
 
-/* How far steps lie from `CLOSE` below the middle between two codes. */
-ALWAYS V apart_of(V steps) { return Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(CLOSE)), Q6_V_vsplat_R((1 << POINT) - 1)); }
-
-ALWAYS V fixed_sum(const struct finish *by, size_t block, V sum, V *apart) {
+ALWAYS V fixed_sum(const struct finish *by, size_t block, V sum) {
     const V held = Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(sum, Q6_Vw_vsub_VwVw(Q6_V_vzero(), by->limit[block])), by->limit[block]);
-    const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwVw(held, by->shift[block]), by->multiplier[block]), by->offset);
-    *apart = apart_of(steps);
-    return Q6_Vw_vasr_VwR(steps, POINT - 15);
+    return Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwVw(held, by->shift[block]), by->multiplier[block]), by->offset);
 }
 
 ALWAYS V codes_of_sums(const struct finish *by, size_t block, size_t blocks, const V sums[BLOCKS], V apart[BLOCKS]) {
     V fixed[BLOCKS];
     EACH_OF(b, BLOCKS) {
-        if (b < blocks) fixed[b] = fixed_sum(by, block + b, sums[b], &apart[b]);
-        else fixed[b] = fixed[0], apart[b] = apart[0];
+        fixed[b] = b < blocks ? fixed_sum(by, block + b, sums[b]) : fixed[0];
+        apart[b] = behind_point(fixed[b]);
     }
-    const V lower = Q6_Vh_vasr_VwVwR_sat(fixed[2], fixed[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(fixed[3], fixed[1], 15);
-    const V found = Q6_Vb_vdeal_Vb(Q6_Vub_vpack_VhVh_sat(upper, lower));
-    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(found, by->least), by->most), by->sign);
+    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(packed_codes(fixed), by->least), by->most), by->sign);
 }
 
 /* Compute those of a vector of a pixel's codes again that lie near the middle between two. */
@@ -265,7 +258,7 @@ static __attribute__((noinline)) void round_eight(const struct multiplied *work,
     sum_eight(by, lanes, first, sums);
     for (size_t o = 0; o < EIGHT && first + o < work->outputs; o++) {
         const float scale = work->source->scale * filters->scales[filters->scale_count == 1 ? 0 : (first + o) % (size_t)filters->outputs];
-        const V apart = apart_of(steps_of_lanes(0, by, first + o, sums[o]));
+        const V apart = behind_point(steps_of_lanes(0, by, first + o, sums[o]));
         uint8_t *const codes = (uint8_t *)&made[o / 4] + o % 4;
         if (!is_any_below(apart, 2 * CLOSE)) continue;
         for (size_t lane = 0; lane < count; lane++)
@@ -275,17 +268,15 @@ static __attribute__((noinline)) void round_eight(const struct multiplied *work,
 
 /* Codes of eight outputs of 32 pixels: four of each pixel side by side. */
 ALWAYS void multiply_eight(int is_within, const struct multiplied *work, const struct finish *by, const struct lanes *lanes, size_t now, size_t first, V made[2]) {
-    V sums[EIGHT], fixed[EIGHT], nearest = Q6_V_vsplat_R(INT32_MAX);
+    V sums[EIGHT], steps[EIGHT], nearest = Q6_V_vsplat_R(INT32_MAX);
     sum_eight(by, lanes, first, sums);
     EACH_OF(o, EIGHT) {
-        const V steps = steps_of_lanes(is_within, by, first + o, sums[o]);
-        nearest = Q6_Vw_vmin_VwVw(nearest, apart_of(steps));
-        fixed[o] = Q6_Vw_vasr_VwR(steps, POINT - 15);
+        steps[o] = steps_of_lanes(is_within, by, first + o, sums[o]);
+        nearest = Q6_Vw_vmin_VwVw(nearest, behind_point(steps[o]));
     }
     EACH_OF(four, 2) {
-        const V *const words = fixed + 4 * four;
-        const V lower = Q6_Vh_vasr_VwVwR_sat(words[2], words[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(words[3], words[1], 15);
-        made[four] = Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(Q6_Vub_vsat_VhVh(upper, lower), by->least), by->most), by->sign);
+        const V codes = codes_beside(steps[4 * four], steps[4 * four + 1], steps[4 * four + 2], steps[4 * four + 3]);
+        made[four] = Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes, by->least), by->most), by->sign);
     }
     if (is_any_below(nearest, 2 * CLOSE)) round_eight(work, by, lanes, now, first, made);
 }

@@ -69,14 +69,12 @@ ALWAYS V steps_over(const struct hexconv_softmax *form, V sum, V less) {
 
 /* Codes of 128 powers over their sums, before they are turned, and how far these lie from the middle between two codes. */
 ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *powers, const struct words *by, struct words *apart) {
-    V fixed[4];
+    V steps[4];
     UNROLLED for (int k = 0; k < 4; k++) {
-        const V steps = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(powers->of[k], 7), by->of[k]), Q6_V_vsplat_R(form->offset));
-        apart->of[k] = Q6_V_vand_VV(Q6_Vw_vadd_VwVw(steps, Q6_V_vsplat_R(form->close)), Q6_V_vsplat_R((1 << POINT) - 1));
-        fixed[k] = Q6_Vw_vasr_VwR(steps, POINT - 15);
+        steps[k] = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(powers->of[k], 7), by->of[k]), Q6_V_vsplat_R(form->offset + form->close));
+        apart->of[k] = behind_point(steps[k]);
     }
-    const V even = Q6_Vh_vasr_VwVwR_sat(fixed[1], fixed[0], 15), odd = Q6_Vh_vasr_VwVwR_sat(fixed[3], fixed[2], 15);
-    return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(Q6_Vub_vsat_VhVh(odd, even), bytes(form->least)), bytes(form->most));
+    return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes_beside(steps[0], steps[2], steps[1], steps[3]), bytes(form->least)), bytes(form->most));
 }
 
 static void soften_part(const void *given, size_t first, size_t end) {

@@ -39,6 +39,14 @@ ALWAYS V load(const void *from) { return *(const HVX_UVector *)from; }
 
 ALWAYS void put(void *to, V vector) { *(HVX_UVector *)to = vector; }
 
+/* The same of an address that is known to be aligned, or not. */
+ALWAYS V vector_of(int is_aligned, const void *from) { return is_aligned ? *(const V *)from : load(from); }
+
+ALWAYS void put_vector(int is_aligned, void *to, V vector) {
+    if (is_aligned) *(V *)to = vector;
+    else put(to, vector);
+}
+
 ALWAYS V bytes(int byte) { return Q6_V_vsplat_R((int)((uint32_t)(byte & 255) * 0x01010101u)); }
 
 ALWAYS V halves(int half) { return Q6_V_vsplat_R((int)((uint32_t)(half & 0xffff) * 0x00010001u)); }
@@ -105,11 +113,16 @@ ALWAYS int is_any_below(V values, int limit) { /* the last byte counts all that 
     return Q6_R_vextract_VR(Q6_Vb_prefixsum_Q(Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(limit), values)), VECTOR - 4) != 0;
 }
 
-/* Bytes of four vectors of words with 15 bits behind the point. */
-ALWAYS V packed_codes(const V words[4]) {
-    const V lower = Q6_Vh_vasr_VwVwR_sat(words[2], words[0], 15), upper = Q6_Vh_vasr_VwVwR_sat(words[3], words[1], 15);
-    return Q6_Vb_vdeal_Vb(Q6_Vub_vpack_VhVh_sat(upper, lower));
+/* Bytes of four vectors of words with 20 bits behind the point, of which upper halves have four: those of the same lane side by side. */
+ALWAYS V codes_beside(V one, V two, V three, V four) {
+    return Q6_Vub_vasr_VhVhR_sat(Q6_Vh_vshuffo_VhVh(four, two), Q6_Vh_vshuffo_VhVh(three, one), POINT - 16);
 }
+
+/* The same, one vector behind the other. */
+ALWAYS V packed_codes(const V words[4]) { return Q6_Vb_vdeal_Vb(Q6_Vb_vdeal_Vb(codes_beside(words[0], words[1], words[2], words[3]))); }
+
+/* The bits behind the point. Of words to which what lies near is added, these are few near the middle between two codes. */
+ALWAYS V behind_point(V words) { return Q6_V_vand_VV(words, Q6_V_vsplat_R((1 << POINT) - 1)); }
 
 static size_t common_divisor(size_t one, size_t other) { return other == 0 ? one : common_divisor(other, one % other); }
 
