@@ -104,6 +104,8 @@ DEQUANTISED = Issued(loads=1, stores=4, permutes=4, exchanges=4 * 7 + 4)
 """A table for each byte of a float."""
 POWERS = Issued(loads=1, stores=1, shifts=4 * 2 + 2, permutes=3, exchanges=3 * 7, double_products=4 * 4)
 """Powers of three bytes are looked up once; two products of 32 bits for each of four words."""
+WORD_SUMS = Issued(loads=2, simple=4 * 3, doubles=2, shifts=4, double_products=4 * 2)
+"""Sums of two codes as words of 32 bits: products with both, and three to hold each within ends and to add it up."""
 MEAN_OF_ALL = Issued(loads=1, double_products=0.5)
 """Bytes are added up by products with ones, four to a word."""
 
@@ -154,6 +156,10 @@ def _is_aligned(step: Operation) -> bool:
     """Whether a window moves by whole vectors."""
     channels, stride = step.result.extents[3], step.told(Window).stride[1]
     return channels % VECTOR_BYTES == 0 or (channels * stride % VECTOR_BYTES == 0 and channels % 64 == 0)
+
+
+def _mean_of_sums(step: Operation, _: Constants) -> Issued:
+    return WORD_SUMS.times(_vectors(step.sources[0]))
 
 
 def _mean_of_all(step: Operation, _: Constants) -> Issued:
@@ -270,6 +276,7 @@ _LEAST: dict[str, Least] = {
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _mean_of_all,
+    "average_of_sum": _mean_of_sums,
     "convert": _converted,
     "map": _looked_up,
     "softmax": _softmax,

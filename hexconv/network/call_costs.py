@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from hexconv.network.arena import arena_of, lives_of
-from hexconv.network.pairs_and_pools import ADD, PAIRS
+from hexconv.network.pairs import ADD, PAIRS
 from hexconv.network.program_steps import (
     NHWC,
     OTHER,

@@ -14,7 +14,7 @@ from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.network.arena import Arena, arena_of, lives_of
-from hexconv.network.pairs_and_pools import may_lie_over
+from hexconv.network.pairs import may_lie_over
 from hexconv.network.program_steps import OTHER, Call, Program, Resident, Step
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version

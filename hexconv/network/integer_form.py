@@ -18,7 +18,9 @@ VECTOR_BYTES = 128
 HEADER_BYTES = 128
 """Of a form whose arrays begin at a vector."""
 
-TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS, SOFTMAX = range(1, 14)
+TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUCTS, MEANS, SOFTMAX, MEAN_OF_SUM = range(
+    1, 15
+)
 """The numbers of `enum hexconv_form`."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hexconv.network import code_functions, element_moves, matrix_products, pairs_and_pools
+from hexconv.network import code_functions, element_moves, matrix_products, pairs, pools
 from hexconv.network.elements import Operator
 from hexconv.network.program import Table
 from hexconv.network.program_steps import (
@@ -20,7 +20,7 @@ from hexconv.network.program_steps import (
     Program,
 )
 
-_PARTS = (code_functions, pairs_and_pools, matrix_products, element_moves)
+_PARTS = (code_functions, pairs, pools, matrix_products, element_moves)
 OPERATORS: dict[str, Operator] = {name: operator for part in _PARTS for name, operator in part.OPERATORS.items()}
 """All operators that C computes, by the name of their callback."""
 TABLE: Table = {op: read for part in _PARTS for op, read in part.NODES.items()}

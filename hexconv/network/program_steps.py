@@ -293,8 +293,16 @@ class Powers:
     axis: int
 
 
-How = Window | Filters | Resize | Along | View | Map | Powers | Other
-Kind = TypeVar("Kind", Window, Filters, Resize, Along, View, Map, Powers, Other)
+@dataclass(frozen=True)
+class Held:
+    """The least and the largest real number that a sum may be before it is averaged."""
+
+    low: float
+    high: float
+
+
+How = Window | Filters | Resize | Along | View | Map | Powers | Held | Other
+Kind = TypeVar("Kind", Window, Filters, Resize, Along, View, Map, Powers, Held, Other)
 
 
 @dataclass(frozen=True)

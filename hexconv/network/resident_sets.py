@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Generic, TypeVar
 
 from hexconv.network.arena import Life
-from hexconv.network.pairs_and_pools import may_lie_over
+from hexconv.network.pairs import may_lie_over
 from hexconv.network.plan_choices import Cost, PlanChoices
 from hexconv.network.program_steps import Operation, Program, Step
 from hexconv.search.grid import Figures

@@ -5,6 +5,9 @@ before:  view(codes) -> floats, convert to NCHW -> floats
 
 before:  divide(codes) -> floats, max_pool -> codes
  after:  divide(codes) -> codes, max_pool -> codes
+
+before:  add(codes, codes) -> floats, average_pool -> codes
+ after:  average_of_sum(codes, codes) -> codes
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +15,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from hexconv.network.operator_table import OPERATORS
+from hexconv.network.pools import sums_at_once
 from hexconv.network.program_steps import (
     BLOCKS,
     NHWC,
@@ -32,6 +36,7 @@ def simplified(program: Program) -> Program:
     """Return the program with the same results in fewer and quicker steps."""
     steps, outside = _in_codes(program.steps, program.outside), program.outside
     steps = _quantised_by_makers(_quantised_first(_parted(steps), outside), outside)
+    steps = _averaged_at_once(steps, outside)
     return replace(program, steps=_without_unread(_whole_again(_without_idle(steps, outside)), outside))
 
 
@@ -123,6 +128,21 @@ def _quantised_by_makers(steps: Sequence[Step], outside: Collection[str]) -> lis
             written = replace(codes, extents=floats.extents, layout=floats.layout, low=low, high=high)
             first = replace(maker, result=written)
             return _quantised_by_makers([*made[:before], first, *made[before + 1 : at], *made[at + 1 :]], outside)
+    return made
+
+
+def _averaged_at_once(steps: Sequence[Step], outside: Collection[str]) -> list[Step]:
+    """Where sums of codes stay real to be averaged alone, average them as they are made.
+
+    before:  add(codes, codes) -> floats, average_pool -> codes        after:  average_of_sum(codes, codes) -> codes
+    """
+    made = list(steps)
+    for at, step in enumerate(made):
+        before = _only_maker(made, at, outside) if isinstance(step, Operation) and step.sources else None
+        maker = made[before] if before is not None else None
+        joined = sums_at_once(step, maker) if isinstance(step, Operation) and isinstance(maker, Operation) else None
+        if before is not None and joined is not None:
+            return _averaged_at_once([*made[:before], *made[before + 1 : at], joined, *made[at + 1 :]], outside)
     return made
 
 

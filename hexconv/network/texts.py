@@ -20,6 +20,7 @@ from hexconv.network.program_steps import (
     Axis,
     Call,
     Filters,
+    Held,
     How,
     Map,
     Operand,
@@ -313,6 +314,8 @@ def _how(how: How, places: Mapping[str, Code]) -> Code:
         return _listed(places[how.reals], how.count)
     if isinstance(how, Powers):
         return _listed(places[how.powers], how.axis)
+    if isinstance(how, Held):
+        return _listed(c_float(how.low), c_float(how.high))
     if isinstance(how, Resize):
         return Code("RESIZE({}, {})").format(_axis(how.rows, places), _axis(how.columns, places))
     return _filters(how, places)

@@ -18,7 +18,7 @@ from hexconv.model.refused import Refused
 from hexconv.network.answer import reals_of, result_of
 from hexconv.network.elements import elements_of, nhwc, seen_by
 from hexconv.network.operator_table import OPERATORS
-from hexconv.network.pairs_and_pools import ADD
+from hexconv.network.pairs import ADD
 from hexconv.network.program_run import Ran
 from hexconv.network.program_steps import (
     BLOCKS,

@@ -412,6 +412,10 @@ class Programs(Network):
         if op.startswith("QLinear"):
             return self.own_mean(op, self.codes(value), shape, {})
         real, spread = self.reals(value), 0.5
+        others = [other for other in self.pool if other.shape == value.shape]
+        if others and self.chance(0.4):
+            real = replace(real, name=self.node("Add", [real.name, self.reals(self.of(*others)).name]))
+            real = self.relu(real) if self.chance(0.5) else real
         if op == "GlobalAveragePool":
             return self.closed(self.like(value, self.node(op, [real.name]), shape, spread))
         keeps, axes = self.of(0, 1), self.of([2, 3], [-1, -2])

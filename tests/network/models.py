@@ -117,6 +117,12 @@ def global_average_pool(net: OneOperator) -> str:
     return net.ended(net.node("GlobalAveragePool", [net.image()[0]]))
 
 
+def average_of_sum(net: OneOperator) -> str:
+    one, codes = net.image()
+    other = net.real(codes[0], np.float32(codes[1] * 2), 90) if not net.reals else net.node("Relu", [one])
+    return net.ended(net.node("GlobalAveragePool", [net.node("Add", [one, other])]))
+
+
 def concat(net: OneOperator) -> str:
     image, _ = net.image()
     return net.ended(net.node("Concat", [image, net.ended(net.node("Relu", [image]))], axis=1))
@@ -242,6 +248,7 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         average_pool_cut,
         quantised_average_pool_cut,
         global_average_pool,
+        average_of_sum,
         concat,
         concat_rows,
         resize_nearest,

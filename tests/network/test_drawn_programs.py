@@ -101,6 +101,23 @@ def test_numbers_that_are_selected_are_codes(by: tuple[int, ...] | None, tmp_pat
         assert between.count("float32") == 2, f"{index}: {between}"
 
 
+@pytest.mark.parametrize(
+    ("pool", "is_read"), [("GlobalAveragePool", False), ("AveragePool", False), ("AveragePool", True)]
+)
+def test_sums_that_are_averaged_alone_are_averaged_at_once(pool: str, is_read: bool, tmp_path: Path) -> None:
+    net = Floats(0)
+    one = net.real(net.codes_of_image)
+    other = net.real(net.quantised(net.relu(one)))
+    sums = net.relu(Real(net.node("Add", [one.name, other.name]), SHAPE))
+    told: dict[str, Any] = {"kernel_shape": SHAPE[2:]} if pool == "AveragePool" else {}
+    mean = net.node(pool, [sums.name], **told)
+    if is_read:
+        mean = net.node("Mul", [sums.name, mean])
+    steps = net.planned(Real(mean, SHAPE if is_read else (*SHAPE[:2], 1, 1)), tmp_path / "program.onnx")
+    names = [step.operator for step in steps if isinstance(step, Operation)]
+    assert ("average_of_sum" in names, "add" in names) == (not is_read, is_read)
+
+
 @pytest.mark.parametrize("is_in_order", [True, False], ids=["in order", "in another order"])
 @pytest.mark.parametrize("is_used_apart", [True, False], ids=["used apart", ""])
 @pytest.mark.parametrize("axis", [1, 2, 3])

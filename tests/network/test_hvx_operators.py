@@ -25,6 +25,7 @@ from hexconv.network.program_steps import (
     Dimension,
     Extents,
     Filters,
+    Held,
     How,
     Operand,
     Operation,
@@ -210,6 +211,23 @@ def of_images(draw: Draw) -> Drawn:
     return draw.drawn("global_average_pool", [draw.operand("one", extents)], result)
 
 
+def of_sums(draw: Draw) -> Drawn:
+    """Means of sums that are held within two ends, if any; many lie half way between two codes, where steps agree."""
+    extents, agree = draw.extents(), draw.chance(0.4)
+    if agree:
+        rows, columns = (2 ** int(draw.random.integers(0, 3)) for _ in range(2))
+        extents = (extents[0], rows, columns, extents[3])
+    operands = [draw.operand("one", extents), draw.operand("other", extents)]
+    result = draw.result((extents[0], 1, 1, extents[3]))
+    if agree:
+        operands[1] = replace(operands[1], scale=operands[0].scale)
+        result = replace(result, scale=float(np.float32(operands[0].scale) * 2.0 ** draw.random.integers(0, 3)))
+    reach = 100 * max(each.scale for each in operands)
+    low, high = np.sort(draw.random.uniform(-reach, reach, 2)).astype(np.float32).tolist()
+    held = Held(draw.random.choice([-np.inf, 0.0, low]), max(draw.random.choice([np.inf, high]), 0.0))
+    return draw.drawn("average_of_sum", operands, result, held)
+
+
 def quantised(draw: Draw) -> Drawn:
     """Floats of which many lie half way between two codes, or the least bit beside; of any size, and infinite."""
     extents, layout = draw.extents(), str(draw.random.choice([NHWC, NCHW]))
@@ -376,6 +394,7 @@ KINDS = (
     pool("max_pool"),
     pool("average_pool"),
     of_images,
+    of_sums,
     quantised,
     dequantised,
     requantised,

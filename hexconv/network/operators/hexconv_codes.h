@@ -120,6 +120,15 @@ static inline void soften(Tensor source, const float *powers, struct lines lines
         store(result, at, (float)((double)powers[line.largest - number_at(source, at)] / line.sum));
 }
 
+/* The mean over an image of a channel of two tensors' sums, each of which is held within low and high. */
+static inline float mean_of_sums(Tensor one, Tensor other, float low, float high, int n, int c) {
+    double sum = 0;
+    for (int y = 0; y < one->h; y++)
+        for (int x = 0; x < one->w; x++)
+            sum += (double)between(low, real_at(one, hexconv_offset(one, n, y, x, c)) + real_at(other, hexconv_offset(other, n, y, x, c)), high);
+    return (float)(sum / (double)(one->h * one->w));
+}
+
 /* Whether a tensor has codes of 8 bits, and the channels of a pixel at one distance. */
 static inline int has_bytes(Tensor tensor) {
     return (tensor->dtype == HEXCONV_UINT8 || tensor->dtype == HEXCONV_INT8) && tensor->layout != HEXCONV_NHWC8H8W32C;

@@ -22,6 +22,7 @@ enum {
     HEXCONV_USE_SOFTMAX = 1 << 11,
     HEXCONV_USE_SUBTRACT = 1 << 12,
     HEXCONV_USE_VIEW = 1 << 13,
+    HEXCONV_USE_AVERAGE_OF_SUM = 1 << 14,
 };
 #ifndef HEXCONV_USED
 #define HEXCONV_USED ~0
@@ -31,6 +32,7 @@ enum {
 #include "hexconv_pools.h"
 #include "hexconv_products.h"
 #include "hexconv_softmax.h"
+#include "hexconv_sums.h"
 
 #include <float.h>
 
@@ -538,6 +540,7 @@ struct hexconv_operators hexconv_hvx_operators(const struct hexconv_workers *wor
     struct hexconv_operators operators = hexconv_plain_operators();
     operators.user = (void *)(uintptr_t)workers;
     if (HEXCONV_USED & HEXCONV_USE_ADD) operators.add = add;
+    if (HEXCONV_USED & HEXCONV_USE_AVERAGE_OF_SUM) operators.average_of_sum = average_of_sum;
     if (HEXCONV_USED & HEXCONV_USE_AVERAGE_POOL) operators.average_pool = average_pool;
     if (HEXCONV_USED & HEXCONV_USE_CONCAT) operators.concat = concat;
     if (HEXCONV_USED & HEXCONV_USE_CONV_TRANSPOSE) operators.conv_transpose = conv_transpose;

@@ -21,7 +21,8 @@ enum hexconv_form {
     HEXCONV_JOINED,    /* bytes of several tensors side by side */
     HEXCONV_PRODUCTS,  /* sums of products with weights, scaled for each output */
     HEXCONV_MEANS,     /* sums of codes under windows, by the least sum that gives each code */
-    HEXCONV_SOFTMAX    /* powers over their sum */
+    HEXCONV_SOFTMAX,   /* powers over their sum */
+    HEXCONV_MEAN_OF_SUMS /* sums of two codes as words, which are added up */
 };
 
 enum { HEXCONV_PLANES = 8 }; /* bytes of a number: four of the multiplier, and four of what is added */
@@ -124,6 +125,13 @@ struct hexconv_means {
 struct hexconv_softmax {
     int32_t form, flip, multiplier, close, offset, sign, least, most, padding[24];
     uint8_t planes[6][256]; /* each in the order of a table */
+};
+
+/* one * multipliers[0] + other * multipliers[1] + constant, for codes whose bits are turned by `flips`, within low and high; four of these at a time are
+ * added up, and shifted right by `down`. The sum of all, << left, times `factor` has 31 + 20 bits behind the point of a code, of which fewer than
+ * `close` of the last 20 are wrong. */
+struct hexconv_mean_of_sums {
+    int32_t form, flips[2], sign, least, most, multipliers[2], constant, low, high, down, left, factor, offset, close, padding[16];
 };
 
 #endif

@@ -404,6 +404,13 @@ static int softmax(void *user, Tensor source, const float *powers, int axis, Ten
     return 0;
 }
 
+static int average_of_sum(void *user, Tensor one, Tensor other, float low, float high, Tensor result) {
+    (void)user;
+    if (!has_bytes(one) || !has_bytes(other)) return 1;
+    EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), mean_of_sums(one, other, low, high, n, c));
+    return 0;
+}
+
 struct hexconv_operators hexconv_plain_operators(void) {
     return (struct hexconv_operators){.convert = convert,
                                       .add = add,
@@ -419,5 +426,6 @@ struct hexconv_operators hexconv_plain_operators(void) {
                                       .divide = divide,
                                       .view = view,
                                       .map = map,
-                                      .softmax = softmax};
+                                      .softmax = softmax,
+                                      .average_of_sum = average_of_sum};
 }

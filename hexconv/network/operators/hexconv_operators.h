@@ -128,6 +128,9 @@ struct hexconv_operators {
      * added up in float64, in order. */
     int (*softmax)(void *user, const struct hexconv_tensor *source, const float *powers, int axis, const struct hexconv_tensor *result);
 
+    /* The mean of each channel of one + other, both of codes, where each sum is held within low .. high before. */
+    int (*average_of_sum)(void *user, const struct hexconv_tensor *one, const struct hexconv_tensor *other, float low, float high, const struct hexconv_tensor *result);
+
     /* A step that hexconv has no operator for: the header of the network lists them by number. */
     int (*other)(void *user, const struct hexconv_tensor *sources, int count, int number, const struct hexconv_tensor *result);
 };

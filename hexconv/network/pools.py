@@ -1,13 +1,12 @@
-"""Operators on two tensors, and on windows: sums, products, maxima, means; multipliers proven against the definition.
+"""Operators on windows and images: maxima, means, means of sums; thresholds and multipliers proven by definition.
 
-before:  add(a, b): float32 of both codes, their sum, a division, rounding half to even
- after:  clamp((a * 1547420 + b * 1902797 - 446056384) >> 20), equal for all 65,536 pairs
+before:  average_pool(a): float32 of a sum of codes, a division by their count, and one by the scale
+ after:  (sum * 1398101 + 4194304) >> 23, equal for all sums of so many codes
 
-Pairs at which no multipliers give the code are mended one by one, where there are few. What has no form is left to
-plain C.
+before:  add(a, b) -> floats, average_pool(floats) -> codes        after:  average_of_sum(a, b) -> codes
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import frexp, prod
@@ -21,25 +20,18 @@ from hexconv.model.refused import Refused
 from hexconv.network.code_functions import convert_form
 from hexconv.network.elements import Operator, Stored, exact_values, mean_of, real_values, stored_as
 from hexconv.network.integer_form import (
-    CHANNELS,
-    GATED,
-    HEADER_BYTES,
     MEAN,
+    MEAN_OF_SUM,
     MEANS,
-    SUM,
-    TABLE,
     all_codes,
-    ends_of,
-    every_byte,
     grid,
     header,
     laid_table,
     numbers_of,
-    reals_form,
-    scaled_form,
     turned_bit,
     zero_of,
 )
+from hexconv.network.pairs import ADD, PAIRS
 from hexconv.network.program import (
     Reading,
     Table,
@@ -49,19 +41,16 @@ from hexconv.network.program import (
     whole_numbers,
 )
 from hexconv.network.program_steps import (
+    NHWC,
     Constants,
+    Held,
     Operand,
     Operation,
-    Step,
     Window,
     is_codes,
 )
 from hexconv.run.tensors import Array
-from hexconv.spec.code_sums import CODES, MENDED, sum_form
-
-ADD = "add"
-"""The operator that an Add is between chains."""
-PAIRS: dict[str, np.ufunc] = {"add": np.add, "multiply": np.multiply, "subtract": np.subtract, "divide": np.divide}
+from hexconv.spec.code_sums import CODES, SOFTEST
 
 
 def _read_reduce_mean(reading: Reading, node: Node) -> None:
@@ -70,35 +59,6 @@ def _read_reduce_mean(reading: Reading, node: Node) -> None:
     if len(shape) != 4 or axes != [2, 3]:
         raise Refused(f"it averages axes {axes} of {len(shape)}; it averages rows and columns of NCHW here")
     reading.add("global_average_pool", node, [reading.source(node.inputs[0])], reading.result(node.outputs[0]))
-
-
-def _pair_reader(operator: str) -> Callable[[Reading, Node], None]:
-    """Make the reader of an operator on two tensors, each as large as the result or broadcast."""
-
-    def read(reading: Reading, node: Node) -> None:
-        rank = len(reading.shape(node.outputs[0]))
-        sources = [reading.source(name, rank) for name in node.inputs]
-        _add_pair(reading, operator, node, sources, reading.result(node.outputs[0]))
-
-    return read
-
-
-def _quantised_pair_reader(operator: str) -> Callable[[Reading, Node], None]:
-    def read(reading: Reading, node: Node) -> None:
-        rank = len(reading.shape(node.outputs[0]))
-        sources = [reading.dequantised(*three(node, at), rank=rank) for at in (0, 3)]
-        _add_pair(reading, operator, node, sources, reading.quantised(node.outputs[0], *scale_names(node, 6)))
-
-    return read
-
-
-def _add_pair(reading: Reading, operator: str, node: Node, sources: Sequence[Operand], result: Operand) -> None:
-    if len(sources) != 2:
-        raise Refused(f"it has {len(sources)} inputs; it takes two here")
-    for source in sources:
-        if any(size not in (1, whole) for size, whole in zip(source.extents, result.extents, strict=True)):
-            raise Refused(f"its input of NHWC {source.extents} does not broadcast to {result.extents}")
-    reading.add(operator, node, sources, result)
 
 
 def _read_max_pool(reading: Reading, node: Node) -> None:
@@ -154,10 +114,6 @@ def _read_quantised_global_average_pool(reading: Reading, node: Node) -> None:
     reading.add("global_average_pool", node, [reading.dequantised(*three(node))], result)
 
 
-def _of_pair(step: Operation, seen: list[Array], _: Stored) -> Array:
-    return PAIRS[step.operator](*map(real_values, seen, step.sources))
-
-
 def _under(values: Array, window: Window, made: Operand, outside: float) -> list[Array]:
     """For each tap of a window, the elements under it, `outside` in the padding: arrays [N, H, W, C] of the result."""
     _, rows, columns, _ = made.extents
@@ -195,152 +151,6 @@ def _mean_of_all(step: Operation, seen: list[Array], _: Stored) -> Array:
     pixels = [exact[:, y, x] for y, x in product(range(exact.shape[1]), range(exact.shape[2]))]
     total = sum(pixels[1:], pixels[0])
     return mean_of(total[:, None, None], source, len(pixels))
-
-
-def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[float, float]) -> bytes | None:
-    """The form of a table of 256 by 256 numbers from 0 on that rises along both axes."""
-    ends = ends_of(codes, step.result)
-    found = sum_form(codes, slopes, ends)
-    if found is None:
-        return None
-    pairs = np.array(found.mended, np.int64).reshape(-1, 3)
-    row = _row_of(pairs) if len(pairs) > MENDED else None
-    if len(pairs) > MENDED and row is None:
-        return None
-    axis, code = row or (0, 0)
-    table = codes[code] if axis == 1 else codes[:, code]
-    by_byte = table[np.arange(CODES) ^ flips[2 - axis if axis else 0]] ^ turned_bit(step.result)
-    pairs = np.pad(pairs[: 0 if row else MENDED], ((0, 0), (0, 1)))
-    sign = turned_bit(step.result)
-    numbers = (SUM, found.one, found.other, found.constant, found.shift, *flips, sign, *ends, len(pairs))
-    filled = np.concatenate([pairs, *[pairs[-1:]] * (MENDED - len(pairs))]) if len(pairs) else np.zeros((MENDED, 4))
-    mended = np.array((*numbers, axis, code ^ flips[axis - 1] if row else 0), np.int32).tobytes()
-    form = mended + filled.astype(np.uint8).tobytes()
-    return form.ljust(HEADER_BYTES, b"\0") + laid_table(by_byte).tobytes()
-
-
-def _row_of(pairs: Array) -> tuple[int, int] | None:
-    """The axis, 1 or 2, and the number along which all pairs lie; None if there is none.
-
-    Where the other operand stands for 0, all results may lie half way between two codes.
-    """
-    for axis in (0, 1):
-        if len(np.unique(pairs[:, axis])) == 1:
-            return axis + 1, int(pairs[0, axis])
-    return None
-
-
-def _pair_form(step: Operation, constants: Constants) -> bytes | None:
-    """Sums and products: of two tensors, or of one and a number, or a number for each channel."""
-    result = step.result
-    whole = [at for at, source in enumerate(step.sources) if source.extents == result.extents and is_codes(source)]
-    at = next((at for at in whole if step.sources[at].buffer not in constants), None)
-    if at is None:
-        return None
-    other = step.sources[1 - at]
-    if result.dtype == "float32" and other.buffer in constants and constants[other.buffer].size == 1:
-        return _reals_of_one(step, at, constants[other.buffer])
-    if not is_codes(result):
-        return None
-    if other.buffer in constants:
-        return _of_constant(step, at, constants[other.buffer]) if other.extents[0] == 1 else None
-    if other.extents == result.extents and is_codes(other):
-        return _of_two_tensors(step)
-    if other.extents[1:] != (1, 1, result.extents[3]) or not is_codes(other):
-        return None
-    rows = _rows_of_values(step, at, every_byte(other))
-    return scaled_form(GATED, *rows, step.sources[at], result) if rows else None
-
-
-def _reals_of_one(step: Operation, at: int, value: Array) -> bytes:
-    """The float that each code and one number make."""
-    source = grid(step.sources[at], (1, 1, 1, CODES), "source")
-    number = grid(step.sources[1 - at], (1, 1, 1, 1), "number")
-    sources, seen = [source, number], [every_byte(source).reshape(source.extents), value.reshape(1, 1, 1, 1)]
-    order = slice(None, None, 1 if at == 0 else -1)
-    made = _by_definition(step, tuple(sources[order]), grid(step.result, source.extents, "made"), seen[order])
-    return reals_form(made.reshape(-1))
-
-
-MOST_CONSTANTS = 1 << 16
-
-
-def _of_constant(step: Operation, at: int, values: Array) -> bytes | None:
-    """A table for one number; multipliers for numbers of channels, or of all elements of an image."""
-    source, result = step.sources[at], step.result
-    if values.shape[1:3] != (1, 1):
-        if prod(result.extents[1:]) > MOST_CONSTANTS:
-            return None
-        values = np.broadcast_to(values, (1, *result.extents[1:]))
-    unlike, number = np.unique(values, return_inverse=True)
-    rows = _rows_of_values(step, at, unlike)
-    if rows is None:
-        return None
-    codes, slopes = rows
-    if values.size == 1:
-        by_byte = codes[0][np.arange(CODES) ^ turned_bit(source)] ^ turned_bit(result)
-        return header(TABLE) + laid_table(by_byte).tobytes()
-    return scaled_form(CHANNELS, codes, slopes, source, result, number.reshape(-1))
-
-
-def _rows_of_values(step: Operation, at: int, values: Array) -> tuple[Array, Array] | None:
-    """For each value of the other operand, the result of each code as numbers from 0 on, and its slope in codes.
-
-    None where some result is no number.
-    """
-    source, other, result = step.sources[at], step.sources[1 - at], step.result
-    one = grid(source, (1, 1, CODES, 1), "one")
-    many = grid(other, (1, 1, 1, values.size), "many")
-    made = grid(result, (1, 1, CODES, values.size), "made")
-    operands = [(one, all_codes(source).reshape(one.extents)), (many, values.reshape(many.extents))]
-    ordered = operands if at == 0 else operands[::-1]
-    changed = replace(step, sources=tuple(operand for operand, _ in ordered), result=made)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a code may stand for 0
-        reals = _of_pair(changed, [array for _, array in ordered], {})[0, 0]
-    if not np.all(np.isfinite(reals)):
-        return None
-    codes = numbers_of(stored_as(reals, made), result).T
-    slopes = (reals[-1].astype(np.float64) - reals[0]) / (CODES - 1) / float(np.float32(result.scale))
-    return codes, slopes
-
-
-def _of_two_tensors(step: Operation) -> bytes | None:
-    if step.operator not in SIGNS:
-        return None
-    one, other = step.sources
-    signs = SIGNS[step.operator]
-    flips = [turned_bit(source) ^ (0xFF if sign < 0 else 0) for source, sign in zip(step.sources, signs, strict=True)]
-    first, second = grid(one, (1, 1, CODES, 1), "one"), grid(other, (1, 1, 1, CODES), "other")
-    seen = [
-        all_codes(source, 0xFF if sign < 0 else 0).reshape(operand.extents)
-        for source, sign, operand in zip(step.sources, signs, (first, second), strict=True)
-    ]
-    made = _by_definition(step, (first, second), grid(step.result, (1, 1, CODES, CODES), "made"), seen)
-    codes = numbers_of(made.reshape(CODES, CODES), step.result)
-    scale = float(np.float32(step.result.scale))
-    slopes = [float(np.float32(source.scale)) / scale for source in step.sources]
-    return _sum(step, codes, (flips[0], flips[1]), (slopes[0], slopes[1]))
-
-
-def may_lie_over(step: Step, source: Operand) -> bool:
-    """Whether a step may write its result where a source lies: it reads each element before it writes that place.
-
-    An Add of codes does, on all threads: what a vector behind the last whole one reads besides is not written.
-
-    >>> codes, reals = Operand("a", (1, 4, 4, 2), "uint8"), Operand("b", (1, 4, 4, 2), "float32")
-    >>> may_lie_over(Operation(ADD, "", (codes, codes), codes), codes)
-    True
-    >>> may_lie_over(Operation(ADD, "", (codes, reals), codes), codes)
-    False
-    """
-    if not isinstance(step, Operation) or step.operator != ADD or step.how:
-        return False
-    placed = {(each.extents, each.layout, np.dtype(each.dtype).itemsize) for each in (*step.sources, step.result)}
-    return source in step.sources and len(placed) == 1 and is_codes(step.result)
-
-
-SIGNS = {"add": (1, 1), "subtract": (1, -1)}
-"""How a result rises with each operand."""
 
 
 def _max_pool_form(step: Operation, constants: Constants) -> bytes | None:
@@ -468,15 +278,6 @@ def _exact_mean(codes: Array, slope: float) -> tuple[int, ...] | None:
     return None
 
 
-def _by_definition(step: Operation, sources: tuple[Operand, ...], result: Operand, seen: list[Array]) -> Array:
-    """Compute a pair on other tensors than its own."""
-    return stored_as(_of_pair(replace(step, sources=sources, result=result), seen, {}), result)
-
-
-def _terms_of_pair(step: Operation, sizes: Sequence[float], _: Stored) -> tuple[int, float]:
-    return len(sizes), float(np.prod(sizes)) if step.operator == "multiply" else sum(sizes)
-
-
 def _terms_of_window(step: Operation, sizes: Sequence[float], _: Stored) -> tuple[int, float]:
     return prod(step.told(Window).kernel), sum(sizes)
 
@@ -485,24 +286,98 @@ def _terms_of_image(step: Operation, sizes: Sequence[float], _: Stored) -> tuple
     return prod(step.sources[0].extents[1:3]), sum(sizes)
 
 
+def sums_at_once(step: Operation, maker: Operation) -> Operation | None:
+    """The step that averages sums of codes as they are made, where that has a form; None if these two do not.
+
+    Args:
+        step: what reads the sums.
+        maker: what makes them.
+    """
+    windows = [(how.kernel, how.dilation, how.padding) for how in step.how if isinstance(how, Window)]
+    is_image = windows == [(maker.result.extents[1:3], (1, 1), (0, 0, 0, 0))]
+    is_mean = step.operator == "global_average_pool" or (step.operator == "average_pool" and is_image)
+    placed = {(each.extents, each.layout) for each in (*maker.sources, maker.result, *step.sources)}
+    if not is_mean or maker.operator != ADD or maker.result.dtype != "float32" or not is_codes(step.result):
+        return None
+    if placed != {(maker.result.extents, NHWC)} or not all(map(is_codes, maker.sources)):
+        return None
+    held = Held(maker.result.low, maker.result.high)
+    joined = Operation("average_of_sum", step.node, maker.sources, step.result, (held,))
+    return joined if _mean_of_sums_form(joined, {}) else None
+
+
+def _mean_of_sums(step: Operation, seen: list[Array], _: Stored) -> Array:
+    held, source = step.told(Held), step.sources[0]
+    between = Operand("sums", source.extents, "float32", low=held.low, high=held.high)
+    sums = stored_as(PAIRS[ADD](*map(real_values, seen, step.sources)), between).astype(np.float64)
+    pixels = sums.reshape(sums.shape[0], -1, sums.shape[3])
+    total = np.add.accumulate(pixels, 1)[:, -1]
+    return mean_of(total[:, None, None], between, pixels.shape[1])
+
+
+WORD_BITS, POINT, MOST_STEPS = 28, 20, 1 << 10
+"""Of the largest word; behind the point of a code; codes that a sum may reach beyond the zero point."""
+TOGETHER, MOST_CLOSE = 4, 1 << 14
+"""Words that are added up before some bits are cut off; steps, 2^20 from code to code, that a mean errs by."""
+
+
+def _mean_of_sums_form(step: Operation, _: Constants) -> bytes | None:
+    """Multipliers of both codes, the ends of a word, and how far their mean may lie from what float32 makes of it."""
+    result, held, count = step.result, step.told(Held), prod(step.sources[0].extents[1:3])
+    if not is_codes(result) or not all(map(is_codes, step.sources)):
+        return None
+    pair = [grid(each, size, each.buffer) for each, size in zip(step.sources, _SIZES, strict=True)]
+    seen = [all_codes(each).reshape(size) for each, size in zip(step.sources, _SIZES, strict=True)]
+    made = Operand("sums", (1, 1, CODES, CODES), "float32", low=held.low, high=held.high)
+    sums = stored_as(PAIRS[ADD](*map(real_values, seen, pair)), made)[0, 0].astype(np.float64)
+    scale = float(np.float32(result.scale))
+    slopes = [float(np.float32(each.scale)) / scale for each in step.sources]
+    zeros = [zero_of(each) for each in step.sources]
+    reach = max(sum(slope * abs(end - zero) for slope, zero in zip(slopes, zeros, strict=True)) for end in (0, 255))
+    if not 0 < reach < MOST_STEPS:
+        return None
+    bits = min(WORD_BITS - int(np.ceil(np.log2(reach))), POINT)
+    one, other = (round(slope * 2.0**bits) for slope in slopes)
+    low, high = (int(np.clip(np.rint(end / scale * 2.0**bits), -(2**30), 2**30)) for end in (held.low, held.high))
+    constant = -one * zeros[0] - other * zeros[1]
+    axis = np.arange(CODES, dtype=np.int64)
+    words = np.clip(axis[:, None] * one + axis * other + constant, low, high)
+    down = max(int(np.ceil(np.log2(count))) - 2, 0)
+    most = int(max(abs(words.min()), abs(words.max()))) * count >> down
+    left = 31 - (most + count).bit_length()
+    factor = round(2.0 ** (POINT + down - bits - left + 31) / count)
+    errors = float(np.abs(words * 2.0**-bits - sums / scale).max()) * 2.0**POINT
+    cut = 2.0 ** (POINT + down - bits) * (1 / TOGETHER + 1 / count)
+    close = int(np.ceil(errors + cut + reach * 2.0 ** (POINT - 22))) + 8  # a mean and a quotient are rounded to float32
+    if left < 0 or not 0 < factor < 2**31 or close > MOST_CLOSE:
+        return None
+    ends = np.array([-1, 1], np.float32) * np.float32(scale) * SOFTEST
+    least, last = numbers_of(stored_as(ends, grid(result, (1, 1, 1, 2), "ends")), result)
+    offset = (zero_of(result) << POINT) + (1 << (POINT - 1))
+    flips = [turned_bit(each) for each in step.sources]
+    words_of_all = (one, other, constant, low, high, down, left, factor, offset, close)
+    return header(MEAN_OF_SUM, *flips, turned_bit(result), int(least), int(last), *words_of_all)
+
+
+_SIZES = ((1, 1, CODES, 1), (1, 1, 1, CODES))
+"""Of the codes of both operands, for all pairs of them."""
+
+
+def _terms_of_sums(step: Operation, sizes: Sequence[float], _: Stored) -> tuple[int, float]:
+    return 2 * prod(step.sources[0].extents[1:3]), sum(sizes)
+
+
 OPERATORS = {
-    **{name: Operator(_of_pair, _pair_form, _terms_of_pair) for name in PAIRS},
     "max_pool": Operator(_largest, _max_pool_form, _terms_of_window, selects=True),
     "average_pool": Operator(_mean, _average_pool_form, _terms_of_window),
     "global_average_pool": Operator(_mean_of_all, _global_average_pool_form, _terms_of_image),
+    "average_of_sum": Operator(_mean_of_sums, _mean_of_sums_form, _terms_of_sums),
 }
 NODES: Table = {
-    "Add": _pair_reader("add"),
-    "Mul": _pair_reader("multiply"),
-    "Sub": _pair_reader("subtract"),
-    "Div": _pair_reader("divide"),
-    "Sum": _pair_reader("add"),
     "ReduceMean": _read_reduce_mean,
     "MaxPool": _read_max_pool,
     "AveragePool": _read_average_pool,
     "GlobalAveragePool": _read_global_average_pool,
-    f"{DOMAIN}.QLinearAdd": _quantised_pair_reader("add"),
-    f"{DOMAIN}.QLinearMul": _quantised_pair_reader("multiply"),
     f"{DOMAIN}.QLinearAveragePool": _read_quantised_average_pool,
     f"{DOMAIN}.QLinearGlobalAveragePool": _read_quantised_global_average_pool,
 }
