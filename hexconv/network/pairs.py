@@ -8,7 +8,8 @@ plain C.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -23,6 +24,7 @@ from hexconv.network.integer_form import (
     HEADER_BYTES,
     SUM,
     TABLE,
+    VECTOR_BYTES,
     all_codes,
     ends_of,
     every_byte,
@@ -48,7 +50,7 @@ from hexconv.network.program_steps import (
     is_codes,
 )
 from hexconv.run.tensors import Array
-from hexconv.spec.code_sums import CODES, MENDED, sum_form
+from hexconv.spec.code_sums import CODES, MENDED, CodeSum, Interval, clipped, sum_form
 
 ADD = "add"
 """The operator that an Add is between chains."""
@@ -95,29 +97,58 @@ def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[fl
     if found is None:
         return None
     pairs = np.array(found.mended, np.int64).reshape(-1, 3)
-    row = _row_of(pairs) if len(pairs) > MENDED else None
-    if len(pairs) > MENDED and row is None:
-        return None
-    axis, code = row or (0, 0)
-    table = codes[code] if axis == 1 else codes[:, code]
-    by_byte = table[np.arange(CODES) ^ flips[2 - axis if axis else 0]] ^ turned_bit(step.result)
-    pairs = np.pad(pairs[: 0 if row else MENDED], ((0, 0), (0, 1)))
-    sign = turned_bit(step.result)
-    numbers = (SUM, found.one, found.other, found.constant, found.shift, *flips, sign, *ends, len(pairs))
-    filled = np.concatenate([pairs, *[pairs[-1:]] * (MENDED - len(pairs))]) if len(pairs) else np.zeros((MENDED, 4))
-    mended = np.array((*numbers, axis, code ^ flips[axis - 1] if row else 0), np.int32).tobytes()
-    form = mended + filled.astype(np.uint8).tobytes()
-    return form.ljust(HEADER_BYTES, b"\0") + laid_table(by_byte).tobytes()
+    line = _Line(0, 0, 0, found.constant, np.zeros(CODES, bool))
+    if len(pairs) > MENDED:
+        line = next(filter(None, (_line_of(codes, found, pairs, axis) for axis in (0, 1))), None)
+        if line is None:
+            return None
+        pairs = pairs[:0]
+    filled = np.zeros((MENDED, 4), np.uint8)
+    if len(pairs):  # the last one is repeated
+        filled[:, :3] = pairs[np.minimum(np.arange(MENDED), len(pairs) - 1)]
+    numbers = (SUM, found.one, found.other, line.constant, found.shift, *flips, turned_bit(step.result), *ends)
+    form = np.array((*numbers, len(pairs), line.axis, line.code, line.more), np.int32).tobytes() + filled.tobytes()
+    bits, powers = np.zeros((2, CODES), np.uint8)
+    bits[: CODES // 8], powers[:8] = np.packbits(line.wrong, bitorder="little"), 1 << np.arange(8)
+    return form.ljust(HEADER_BYTES, b"\0") + b"".join(
+        laid_table(each)[:VECTOR_BYTES].tobytes() for each in (bits, powers)
+    )
 
 
-def _row_of(pairs: Array) -> tuple[int, int] | None:
-    """The axis, 1 or 2, and the number along which all pairs lie; None if there is none.
+@dataclass(frozen=True)
+class _Line:
+    """Where one operand has one number, sums with some numbers of the other are off by one: those that are halves.
 
-    Where the other operand stands for 0, all results may lie half way between two codes.
+    Attributes:
+        axis: the operand, 1 or 2; 0 if there is no such line.
+        code: its number.
+        more: what is added for the others.
+        constant: the constant of all sums.
+        wrong: for which numbers of the other operand.
     """
-    for axis in (0, 1):
-        if len(np.unique(pairs[:, axis])) == 1:
-            return axis + 1, int(pairs[0, axis])
+
+    axis: int
+    code: int
+    more: int
+    constant: int
+    wrong: Array
+
+
+def _line_of(codes: Array, found: CodeSum, pairs: Array, axis: int) -> _Line | None:
+    """The line along which all pairs lie, by a constant that leaves all its sums off to one side; None if none does."""
+    code, *more_codes = np.unique(pairs[:, axis])
+    if more_codes:
+        return None
+    each = np.arange(CODES, dtype=np.int64)
+    products = each[:, None] * found.one + each * found.other
+    rest, others = np.delete(codes, code, axis), np.delete(products, code, axis)
+    interval = Interval.of(rest, others, found.shift, found.ends)
+    along, wanted = products.take(code, axis), codes.take(code, axis)
+    for constant, more in product((int(interval.low), int(interval.high)), (1, -1)):
+        made = clipped((along + constant) >> found.shift, (0, CODES - 1))
+        wrong = clipped(made, found.ends) != wanted
+        if interval.low <= interval.high and np.array_equal((made + more)[wrong], wanted[wrong]):
+            return _Line(axis + 1, int(code), more, constant, wrong)
     return None
 
 

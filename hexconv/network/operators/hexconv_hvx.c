@@ -118,7 +118,7 @@ static int look_reals_up(void *user, Tensor source, Tensor result) {
 struct summed {
     int limbs[3];
     W low, middle;
-    V up, down, flips[2], least, most, sign;
+    V top, flips[2], least, most, sign;
     int shift;
 };
 
@@ -131,7 +131,7 @@ static struct summed summed_by(const struct hexconv_sum *form) {
     }
     by.low = Q6_W_vcombine_VV(halves(form->constant & 127), halves(form->constant & 127));
     by.middle = Q6_W_vcombine_VV(halves(form->constant >> 7 & 127), halves(form->constant >> 7 & 127));
-    by.up = halves(top > 0 ? top : 0), by.down = halves(top < 0 ? -top : 0);
+    by.top = halves(top < 0 ? -top : top);
     by.flips[0] = bytes(form->flips[0]), by.flips[1] = bytes(form->flips[1]), by.sign = bytes(form->sign);
     by.least = bytes(form->least), by.most = bytes(form->most);
     by.shift = form->shift - 14;
@@ -142,41 +142,54 @@ ALWAYS W carried(W sums, int bits) {
     return Q6_W_vcombine_VV(Q6_Vuh_vlsr_VuhR(Q6_V_hi_W(sums), bits), Q6_Vuh_vlsr_VuhR(Q6_V_lo_W(sums), bits));
 }
 
-ALWAYS V narrowed(W sums, V up, V down, int shift) {
-    const V even = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(sums), up), down);
-    const V odd = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(sums), up), down);
-    return Q6_Vub_vasr_VuhVuhR_sat(odd, even, shift);
+ALWAYS V narrowed(const struct summed *by, int is_less, W sums) {
+    const V even = is_less ? Q6_Vuh_vsub_VuhVuh_sat(Q6_V_lo_W(sums), by->top) : Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(sums), by->top);
+    const V odd = is_less ? Q6_Vuh_vsub_VuhVuh_sat(Q6_V_hi_W(sums), by->top) : Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(sums), by->top);
+    return Q6_Vub_vasr_VuhVuhR_sat(odd, even, by->shift);
 }
 
-ALWAYS V sum_of(const struct summed *by, V one, V other) {
+/* What codes are mended in after they are summed: some pairs, or where one operand has one code, those of some codes of the other. */
+enum mended { NO_PAIR, ONE_PAIR, FOUR_PAIRS = 4, ROW, COLUMN };
+
+struct mends {
+    struct {
+        V one, other, code;
+    } pairs[4];
+    V row, bits, powers, more;
+};
+
+/* Whether a bit of 256 is set for each code: a byte of 32, and a bit of it. */
+ALWAYS HVX_VectorPred is_set(const struct mends *by, V codes) {
+    const V byte = Q6_Vb_vlut32_VbVbI(Q6_V_vand_VV(Q6_Vuh_vlsr_VuhR(codes, 3), bytes(31)), by->bits, 0);
+    return Q6_Q_vcmp_gt_VubVub(Q6_V_vand_VV(byte, Q6_Vb_vlut32_VbVbI(Q6_V_vand_VV(codes, bytes(7)), by->powers, 0)), Q6_V_vzero());
+}
+
+ALWAYS V sum_of(const struct summed *by, const struct mends *mends, int is_less, int is_bare, enum mended mended, V one, V other) {
+    if (!is_bare) one = Q6_V_vxor_VV(one, by->flips[0]), other = Q6_V_vxor_VV(other, by->flips[1]);
     const W both = Q6_W_vcombine_VV(other, one);
     W sums = Q6_Wh_vmpaacc_WhWubRub(by->low, both, by->limbs[0]);
     sums = Q6_Wh_vmpaacc_WhWubRub(Q6_Wh_vadd_WhWh(carried(sums, 7), by->middle), both, by->limbs[1]);
     sums = Q6_Wh_vmpaacc_WhWubRub(carried(sums, 7), both, by->limbs[2]);
-    return narrowed(sums, by->up, by->down, by->shift);
+    V made = narrowed(by, is_less, sums);
+    if (mended == ROW || mended == COLUMN) {
+        const HVX_VectorPred is_here = Q6_Q_vcmp_eq_VbVb(mended == ROW ? one : other, mends->row);
+        made = Q6_Vb_condacc_QVbVb(Q6_Q_and_QQ(is_set(mends, mended == ROW ? other : one), is_here), made, mends->more);
+    } else
+        UNROLLED for (int i = 0; i < (int)mended; i++)
+            made = Q6_V_vmux_QVV(Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, mends->pairs[i].one), other, mends->pairs[i].other), mends->pairs[i].code, made);
+    return is_bare ? made : Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, by->least), by->most), by->sign);
 }
 
-/* The same of codes that are turned, within ends. */
-ALWAYS V turned_sum_of(const struct summed *by, V one, V other) {
-    const V made = sum_of(by, Q6_V_vxor_VV(one, by->flips[0]), Q6_V_vxor_VV(other, by->flips[1]));
-    return Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, by->least), by->most), by->sign);
+/* Vectors at aligned addresses. Where the result lies over a source, its vector is the one that it is made of, so that all may overlap. */
+ALWAYS void sum_vectors(const struct summed *given, const struct mends *mends, int is_less, int is_bare, enum mended mended, const V *restrict ones, const V *restrict others, V *restrict results, size_t count) {
+    const struct summed by = *given;
+    for (; count > 0; count--) *results++ = sum_of(&by, mends, is_less, is_bare, mended, *ones++, *others++);
 }
 
-/* The same, but for some pairs of codes. */
-struct mended {
-    V one, other, code;
-};
-
-ALWAYS V mended_sum_of(const struct summed *by, const struct mended *pairs, int count, V one, V other) {
-    V made = turned_sum_of(by, one, other);
-    for (int i = 0; i < count; i++)
-        made = Q6_V_vmux_QVV(Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, pairs[i].one), other, pairs[i].other), pairs[i].code, made);
-    return made;
-}
-
-/* The same, but where one operand has one code. */
-ALWAYS V looked_up_sum_of(const struct summed *by, V code, struct looked_up table, V row, V column, V one, V other) {
-    return Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VbVb(row, code), look(table, column), turned_sum_of(by, one, other));
+ALWAYS void sum_some(const struct vectors *work, const struct summed *by, const struct mends *mends, int is_less, int is_bare, enum mended mended, size_t first, size_t end) {
+    const size_t middle = aligned_end(work, first, end), at = first * VECTOR;
+    sum_vectors(by, mends, is_less, is_bare, mended, (const V *)(work->one.begin + at), (const V *)(work->other.begin + at), (V *)(work->result.begin + at), middle - first);
+    for (size_t i = middle; i < end; i++) put_at(work->result, i, sum_of(by, mends, is_less, is_bare, mended, vector_at(work->one, i), vector_at(work->other, i)));
 }
 
 static void sum_part(const void *given, size_t first, size_t end) {
@@ -184,50 +197,24 @@ static void sum_part(const void *given, size_t first, size_t end) {
     const struct hexconv_sum *const form = work->form;
     const struct summed by = summed_by(form);
     const int is_bare = (form->flips[0] | form->flips[1] | form->sign | form->least) == 0 && form->most == 255;
-    struct mended pairs[4];
-    for (int i = 0; i < 4; i++) {
-        const uint8_t *const pair = form->pairs[i];
-        pairs[i] = (struct mended){bytes(pair[0] ^ form->flips[0]), bytes(pair[1] ^ form->flips[1]), bytes(pair[2] ^ form->sign)};
+    struct mends mends = {.row = bytes(form->code), .bits = load(form->bits), .powers = load(form->powers), .more = bytes(form->more)};
+    for (int i = 0; i < 4; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
+    const int is_less = form->constant < 0;
+#define SUM(mended)                                                                              \
+    do {                                                                                         \
+        if (is_bare && is_less) sum_some(work, &by, &mends, 1, 1, mended, first, end);           \
+        else if (is_bare) sum_some(work, &by, &mends, 0, 1, mended, first, end);                 \
+        else if (is_less) sum_some(work, &by, &mends, 1, 0, mended, first, end);                 \
+        else sum_some(work, &by, &mends, 0, 0, mended, first, end);                              \
+    } while (0)
+    switch (form->row > 0 ? ROW + form->row - 1 : form->count) {
+    case NO_PAIR: SUM(NO_PAIR); break;
+    case ONE_PAIR: SUM(ONE_PAIR); break;
+    case ROW: SUM(ROW); break;
+    case COLUMN: SUM(COLUMN); break;
+    default: SUM(FOUR_PAIRS); /* pairs that are none come after, and are as the last one */
     }
-    const struct looked_up table = table_of(form->codes);
-    const V code = bytes(form->code);
-#define ROW(i) looked_up_sum_of(&by, code, table, ones[i], others[i], ones[i], others[i])
-#define COLUMN(i) looked_up_sum_of(&by, code, table, others[i], ones[i], ones[i], others[i])
-#define ROW_AT(i) looked_up_sum_of(&by, code, table, vector_at(work->one, i), vector_at(work->other, i), vector_at(work->one, i), vector_at(work->other, i))
-#define COLUMN_AT(i) looked_up_sum_of(&by, code, table, vector_at(work->other, i), vector_at(work->one, i), vector_at(work->one, i), vector_at(work->other, i))
-    if (form->row == 1) {
-        EACH_VECTOR(ROW_AT, ROW);
-        return;
-    }
-    if (form->row == 2) {
-        EACH_VECTOR(COLUMN_AT, COLUMN);
-        return;
-    }
-#undef ROW
-#undef COLUMN
-#undef ROW_AT
-#undef COLUMN_AT
-#define AT(i) mended_sum_of(&by, pairs, form->count, vector_at(work->one, i), vector_at(work->other, i))
-#define BARE(i) sum_of(&by, ones[i], others[i])
-#define TURNED(i) turned_sum_of(&by, ones[i], others[i])
-#define ONCE(i) mended_sum_of(&by, pairs, 1, ones[i], others[i])
-#define TWICE(i) mended_sum_of(&by, pairs, 2, ones[i], others[i])
-#define OFTEN(i) mended_sum_of(&by, pairs, 4, ones[i], others[i]) /* pairs that are none come after, and are as the last one */
-    switch (form->count) {
-    case 0:
-        if (is_bare) EACH_VECTOR(AT, BARE);
-        else EACH_VECTOR(AT, TURNED);
-        break;
-    case 1: EACH_VECTOR(AT, ONCE); break;
-    case 2: EACH_VECTOR(AT, TWICE); break;
-    default: EACH_VECTOR(AT, OFTEN);
-    }
-#undef AT
-#undef BARE
-#undef TURNED
-#undef ONCE
-#undef TWICE
-#undef OFTEN
+#undef SUM
 }
 
 /* Codes times a number of their channel, each as a word. The channels of a tensor come back in the same lanes after as many vectors
@@ -281,37 +268,40 @@ static struct scaled scaled_by(const struct channels *work, size_t first) {
     return by;
 }
 
-ALWAYS V scale(const struct scaled *by, V codes, int shift) {
-    const W halves = Q6_Wuh_vzxt_Vub(codes);
-    V words[4];
-    UNROLLED for (int odd = 0; odd < 2; odd++) {
-        const V half = odd ? Q6_V_hi_W(halves) : Q6_V_lo_W(halves);
-        words[2 * odd] = Q6_Vw_vmpyieacc_VwVwVuh(by->constants[2 * odd], by->multipliers[2 * odd], half);
-        words[2 * odd + 1] = Q6_Vw_vadd_VwVw(Q6_Vw_vmpyio_VwVh(by->multipliers[2 * odd + 1], half), by->constants[2 * odd + 1]);
-    }
-    return Q6_Vub_vasr_VhVhR_sat(Q6_Vh_vshuffo_VhVh(words[3], words[2]), Q6_Vh_vshuffo_VhVh(words[1], words[0]), shift); /* of upper halves */
-}
-
 struct ends {
     V flip, least, most, sign;
 };
 
-ALWAYS V scale_within(int is_bare, const struct scaled *by, const struct ends *ends, V codes, int shift) {
-    const V made = scale(by, is_bare ? codes : Q6_V_vxor_VV(codes, ends->flip), shift);
-    return is_bare ? made : Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, ends->least), ends->most), ends->sign);
+enum { SCALED = 6 }; /* vectors, product by product: so that they overlap */
+
+ALWAYS void scale_within(int is_bare, const struct scaled *by, const struct ends *ends, V *vectors, size_t count, int shift) {
+    W halves[SCALED];
+    V words[SCALED][4];
+    UNROLLED for (size_t k = 0; k < count; k++) halves[k] = Q6_Wuh_vzxt_Vub(is_bare ? vectors[k] : Q6_V_vxor_VV(vectors[k], ends->flip));
+    UNROLLED for (size_t k = 0; k < count; k++) words[k][1] = Q6_Vw_vmpyio_VwVh(by->multipliers[1], Q6_V_lo_W(halves[k]));
+    UNROLLED for (size_t k = 0; k < count; k++) words[k][0] = Q6_Vw_vmpyieacc_VwVwVuh(by->constants[0], by->multipliers[0], Q6_V_lo_W(halves[k])), words[k][1] = Q6_Vw_vadd_VwVw(words[k][1], by->constants[1]);
+    UNROLLED for (size_t k = 0; k < count; k++) words[k][3] = Q6_Vw_vmpyio_VwVh(by->multipliers[3], Q6_V_hi_W(halves[k])), words[k][0] = Q6_Vh_vshuffo_VhVh(words[k][1], words[k][0]);
+    UNROLLED for (size_t k = 0; k < count; k++) words[k][2] = Q6_Vw_vmpyieacc_VwVwVuh(by->constants[2], by->multipliers[2], Q6_V_hi_W(halves[k])), words[k][3] = Q6_Vw_vadd_VwVw(words[k][3], by->constants[3]);
+    UNROLLED for (size_t k = 0; k < count; k++) vectors[k] = Q6_Vub_vasr_VhVhR_sat(Q6_Vh_vshuffo_VhVh(words[k][3], words[k][2]), words[k][0], shift);
+    if (!is_bare) UNROLLED for (size_t k = 0; k < count; k++) vectors[k] = Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(vectors[k], ends->least), ends->most), ends->sign);
 }
 
-/* Vectors a step apart, at aligned addresses; four are made before one is written, so that they overlap. */
-ALWAYS void scale_vectors(int is_bare, const struct scaled *given, const struct ends *within, const V *from, V *to, size_t step, size_t count, int shift) {
+/* Vectors a step apart, at aligned addresses. */
+ALWAYS void scale_vectors(int is_bare, const struct scaled *given, const struct ends *within, const V *restrict from, V *restrict to, size_t step, size_t count, int shift) {
     const struct scaled by = *given;
     const struct ends ends = *within;
     size_t i = 0;
-    for (; i + 4 <= count; i += 4, from += 4 * step, to += 4 * step) {
-        V made[4];
-        UNROLLED for (size_t k = 0; k < 4; k++) made[k] = scale_within(is_bare, &by, &ends, from[k * step], shift);
-        UNROLLED for (size_t k = 0; k < 4; k++) to[k * step] = made[k];
+    for (; i + SCALED <= count; i += SCALED, from += SCALED * step, to += SCALED * step) {
+        V made[SCALED];
+        UNROLLED for (size_t k = 0; k < SCALED; k++) made[k] = from[k * step];
+        scale_within(is_bare, &by, &ends, made, SCALED, shift);
+        UNROLLED for (size_t k = 0; k < SCALED; k++) to[k * step] = made[k];
     }
-    for (; i < count; i++, from += step, to += step) *to = scale_within(is_bare, &by, &ends, *from, shift);
+    for (; i < count; i++, from += step, to += step) {
+        V made = *from;
+        scale_within(is_bare, &by, &ends, &made, 1, shift);
+        *to = made;
+    }
 }
 
 /* Vectors of a period, from `first` to `end`, in some periods. */
@@ -329,8 +319,11 @@ static void scale_some(const struct channels *work, size_t first, size_t end, si
         V *const to = (V *)work->result.begin + i;
         if (is_bare) scale_vectors(1, &by, &ends, from, to, period, count, form->shift - 16);
         else scale_vectors(0, &by, &ends, from, to, period, count, form->shift - 16);
-        for (i += count * period; i < stop; i += period)
-            put_at(work->result, i, scale_within(0, &by, &ends, vector_at(work->codes, i), form->shift - 16));
+        for (i += count * period; i < stop; i += period) {
+            V made = vector_at(work->codes, i);
+            scale_within(0, &by, &ends, &made, 1, form->shift - 16);
+            put_at(work->result, i, made);
+        }
     }
 }
 

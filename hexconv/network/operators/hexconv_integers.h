@@ -76,10 +76,10 @@ struct hexconv_quantised {
  * `flips`; then within least and most, and turned by `sign`. Some pairs of codes have another result. */
 struct hexconv_sum {
     int32_t form, multipliers[2], constant, shift, flips[2], sign, least, most, count;
-    int32_t row, code;   /* 1 or 2: where the one or the other has this code, the result is looked up by the other operand; or 0 */
-    uint8_t pairs[4][4]; /* one, other, and the result, before it is turned; the last one is repeated */
-    int32_t padding[15];
-    uint8_t codes[256];
+    int32_t row, code, more; /* 1 or 2: where the one or the other has this code, `more` is added for some codes of the other operand; or 0 */
+    uint8_t pairs[4][4];     /* one, other, and the result, before it is turned; the last one is repeated */
+    int32_t padding[14];
+    uint8_t bits[128], powers[128]; /* a bit for each code: byte code / 8, and 2 to the remainder, both in the order of a table */
 };
 
 /* (code * multiplier + constant) >> shift, held within 0 and 255, and least and most, for codes that are turned by `flip`. The shift is of 16 to 23
