@@ -34,7 +34,7 @@ from hexconv.run.measurement import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import harness_flags, kept_object
 
-OPERATORS = 17
+OPERATORS = 18
 """How many pointers `struct hexconv_operators` has."""
 POINTERS_OF_A_CONTEXT = 4
 """How many pointers the struct of a context has besides the contexts of its chains."""

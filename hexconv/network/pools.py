@@ -46,6 +46,7 @@ from hexconv.network.program_steps import (
     Held,
     Operand,
     Operation,
+    Step,
     Window,
     is_codes,
 )
@@ -284,6 +285,36 @@ def _terms_of_window(step: Operation, sizes: Sequence[float], _: Stored) -> tupl
 
 def _terms_of_image(step: Operation, sizes: Sequence[float], _: Stored) -> tuple[int, float]:
     return prod(step.sources[0].extents[1:3]), sum(sizes)
+
+
+def rest_of_maxima(larger: Step, smaller: Step) -> Operation | None:
+    """The maxima of windows out of those of smaller ones of the same codes; None where they are not made of these.
+
+    >>> source = Operand("x", (1, 13, 13, 192), "uint8")
+    >>> windows = (Window((k, k), (1, 1), (1, 1), (k // 2,) * 4) for k in (5, 9))
+    >>> five, nine = (
+    ...     Operation("max_pool", "", (source,), replace(source, buffer=name), (how,))
+    ...     for name, how in zip(("five", "nine"), windows, strict=True)
+    ... )
+    >>> found = rest_of_maxima(nine, five)
+    >>> found.sources[0].buffer, found.told(Window).kernel, found.told(Window).padding
+    ('five', (5, 5), (2, 2, 2, 2))
+    """
+    if not isinstance(larger, Operation) or not isinstance(smaller, Operation) or larger.sources != smaller.sources:
+        return None
+    if (larger.operator, smaller.operator) != ("max_pool", "max_pool"):
+        return None
+    [source], made, (whole, part) = larger.sources, smaller.result, (each.told(Window) for each in (larger, smaller))
+    is_dense = all((each.stride, each.dilation) == ((1, 1), (1, 1)) for each in (whole, part))
+    if not is_dense or not is_codes(made) or not source.same_codes(made) or made.layout != source.layout:
+        return None
+    top, left, bottom, right = (a - b for a, b in zip(whole.padding, part.padding, strict=True))
+    rows, columns = (a - b + 1 for a, b in zip(whole.kernel, part.kernel, strict=True))
+    is_inside = all(0 <= each < size for each, size in ((top, rows), (bottom, rows), (left, columns), (right, columns)))
+    if (rows, columns) == (1, 1) or not is_inside:
+        return None
+    how = Window((rows, columns), (1, 1), (1, 1), (top, left, bottom, right))
+    return replace(larger, sources=(made,), how=(how,))
 
 
 def sums_at_once(step: Operation, maker: Operation) -> Operation | None:

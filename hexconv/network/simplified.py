@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from hexconv.network.operator_table import OPERATORS
-from hexconv.network.pools import sums_at_once
+from hexconv.network.pools import rest_of_maxima, sums_at_once
 from hexconv.network.program_steps import (
     BLOCKS,
     NHWC,
@@ -36,7 +36,7 @@ def simplified(program: Program) -> Program:
     """Return the program with the same results in fewer and quicker steps."""
     steps, outside = _in_codes(program.steps, program.outside), program.outside
     steps = _quantised_by_makers(_quantised_first(_parted(steps), outside), outside)
-    steps = _averaged_at_once(steps, outside)
+    steps = _nested_maxima(_averaged_at_once(steps, outside))
     return replace(program, steps=_without_unread(_whole_again(_without_idle(steps, outside)), outside))
 
 
@@ -143,6 +143,24 @@ def _averaged_at_once(steps: Sequence[Step], outside: Collection[str]) -> list[S
         joined = sums_at_once(step, maker) if isinstance(step, Operation) and isinstance(maker, Operation) else None
         if before is not None and joined is not None:
             return _averaged_at_once([*made[:before], *made[before + 1 : at], joined, *made[at + 1 :]], outside)
+    return made
+
+
+def _nested_maxima(steps: Sequence[Step]) -> list[Step]:
+    """Where windows lie in larger ones of the same codes, find the larger maxima among the smaller ones.
+
+    before:  max_pool(a, 9x9), max_pool(a, 5x5) -> b        after:  max_pool(a, 5x5) -> b, max_pool(b, 5x5)
+    """
+    made = list[Step]()
+    for step in steps:
+        free, at = 0, len(made)  # from where on, and where it may stand
+        for number, earlier in enumerate(made):
+            if rest := rest_of_maxima(step, earlier):
+                step, free = rest, number + 1
+        for number in range(free, len(made)):
+            if rest := rest_of_maxima(made[number], step):
+                made[number], at = rest, min(at, number)
+        made.insert(at, step)
     return made
 
 

@@ -1,6 +1,7 @@
 """Drawn programs: each step by numpy means what ONNX says; C on both targets gives numpy's bytes."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 
 from hexconv.model import import_model
 from hexconv.network import Wanted
+from hexconv.network.answer import answer
+from hexconv.network.built_network import read_network
 from hexconv.network.operator_table import OPERATORS as COMPUTED
 from hexconv.network.operator_table import TABLE
-from hexconv.network.program_steps import Operation, Step, moved_bytes
+from hexconv.network.program_steps import Operation, Step, Window, moved_bytes
 from hexconv.verify import Asked, verify_network
 from tests.network.drawn_programs import OPERATORS, Programs, draw_program
 from tests.network.engine_programs import drawn_calls
@@ -22,7 +25,7 @@ from tests.network.judged_programs import Apart, judged_program
 from tests.quantisers.tensors import Real
 from tests.quantisers.verified import unplanned
 
-pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 
 SEED, FEW, MANY = 5, 24, 600
 
@@ -116,6 +119,29 @@ def test_sums_that_are_averaged_alone_are_averaged_at_once(pool: str, is_read: b
     steps = net.planned(Real(mean, SHAPE if is_read else (*SHAPE[:2], 1, 1)), tmp_path / "program.onnx")
     names = [step.operator for step in steps if isinstance(step, Operation)]
     assert ("average_of_sum" in names, "add" in names) == (not is_read, is_read)
+
+
+@pytest.mark.parametrize("kernels", [(13, 9, 5), (5, 13, 9), (9, 5, 4)])
+def test_maxima_of_larger_windows_are_found_among_those_of_smaller_ones(kernels: Sequence[int], tmp_path: Path) -> None:
+    """Held against ONNX Runtime, node by node; a window of an even size has more padding at one side."""
+    net = Floats(0)
+    codes = net.real(net.codes_of_image).name
+    made = []
+    for kernel in kernels:
+        first, last = (kernel - 1) // 2, kernel // 2
+        made.append(net.node("MaxPool", [codes], kernel_shape=[kernel] * 2, pads=[first, first, last, last]))
+    shape = (SHAPE[0], len(kernels) * SHAPE[1], *SHAPE[2:])
+    path = tmp_path / "program.onnx"
+    steps = net.planned(Real(net.node("Concat", made, axis=1), shape), path)
+    taps = [step.told(Window).kernel for step in steps if isinstance(step, Operation) and step.operator == "max_pool"]
+    whole = sorted((kernel, kernel) for kernel in kernels)
+    assert taps == [whole[0], *((b - a + 1, b - a + 1) for (a, _), (b, _) in itertools.pairwise(whole))]
+    image = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
+    [found] = answer(read_network(path, Wanted(1 << 20, "llvm")), {"image": image}).values()
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    [wanted] = onnxruntime.InferenceSession(str(path), options).run(None, {"image": image})
+    assert np.array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("is_in_order", [True, False], ids=["in order", "in another order"])
