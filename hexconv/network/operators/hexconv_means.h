@@ -96,15 +96,16 @@ enum { FEW_VECTORS = 16 }; /* after which channels come back in the same lanes *
 /* Fewer channels than a vector has lanes: whole vectors in which channels have the same lanes are added up. */
 static void average_few(const struct averaged *work) {
     const size_t channels = work->channels, period = period_of(channels), size = (size_t)(work->codes.end - work->codes.begin), vectors = size / VECTOR;
+    size_t c = vectors * VECTOR % channels;
     int32_t sums[(FEW_VECTORS + 1) * VECTOR] __attribute__((aligned(128))) = {0}, totals[VECTOR] __attribute__((aligned(128)));
     for (size_t unit = 0; unit < least_of(period, vectors); unit++)
         add_up(work->codes, work->codes.begin + unit * VECTOR, period * VECTOR, (vectors - unit + period - 1) / period, work->form->flip, sums + unit * VECTOR);
-    for (size_t c = 0; c < channels; c += 32) {
+    for (size_t at = 0; at < channels; at += 32) {
         V total = Q6_V_vzero();
-        for (size_t i = c; i < period * VECTOR; i += channels) total = Q6_Vw_vadd_VwVw(total, load(sums + i));
-        *(V *)(void *)(totals + c) = total;
+        for (size_t i = at; i < period * VECTOR; i += channels) total = Q6_Vw_vadd_VwVw(total, load(sums + i));
+        *(V *)(void *)(totals + at) = total;
     }
-    for (size_t i = vectors * VECTOR; i < size; i++) totals[i % channels] += work->codes.begin[i] ^ work->form->flip;
+    for (size_t i = vectors * VECTOR; i < size; i++, c = c + 1 < channels ? c + 1 : 0) totals[c] += work->codes.begin[i] ^ work->form->flip;
     put_means(work->form, totals, work->result, channels);
 }
 

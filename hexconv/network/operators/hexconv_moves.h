@@ -400,8 +400,23 @@ ALWAYS void copy_four(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_
     put(to, read[0]), put(to + result_step, read[1]), put(to + 2 * result_step, read[2]), put(to + 3 * result_step, read[3]);
 }
 
+/* Whether pieces begin and end with vectors. */
+ALWAYS int are_vectors(const uint8_t *from, ptrdiff_t step, const uint8_t *to, ptrdiff_t result_step, size_t size) {
+    return ((uintptr_t)from | (uintptr_t)step | (uintptr_t)to | (uintptr_t)result_step | size) % VECTOR == 0;
+}
+
+/* Vectors a step apart, at aligned addresses. */
+ALWAYS void copy_vectors(const uint8_t *restrict from, ptrdiff_t step, uint8_t *restrict to, ptrdiff_t result_step, size_t count) {
+    for (; count > 0; count--, from += step, to += result_step) put_vector(1, to, vector_of(1, from));
+}
+
 /* Pieces of at least a vector; the last vector of a piece ends with it. */
 static __attribute__((noinline)) void copy_pieces(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t result_step, size_t count, size_t size) {
+    if (are_vectors(from, step, to, result_step, size)) {
+        if (size <= 4 * VECTOR) for (size_t at = 0; at < size; at += VECTOR) copy_vectors(from + at, step, to + at, result_step, count);
+        else for (; count > 0; count--, from += step, to += result_step) copy_vectors(from, VECTOR, to, VECTOR, size / VECTOR);
+        return;
+    }
     for (size_t at = 0; size <= 2 * VECTOR && at < size; at += VECTOR) {
         const ptrdiff_t behind = (ptrdiff_t)least_of(at, size - VECTOR);
         const uint8_t *read = from + behind;
@@ -798,16 +813,6 @@ ALWAYS void join_vectors(size_t count, const struct runs *runs, uint8_t *to, siz
     put(to, one);
 }
 
-/* Two halves of a unit that is a power of two: a vector of each makes two of the result. */
-static void join_halves(const struct runs *runs, uint8_t *to, size_t pairs) {
-    const uint8_t *one = runs->from[0], *other = runs->from[1];
-    const int size = (int)runs->sizes[0];
-    for (size_t i = 0; i < pairs; i++, one += VECTOR, other += VECTOR, to += 2 * VECTOR) {
-        const W both = Q6_W_vshuff_VVR(load(other), load(one), -size);
-        put(to, Q6_V_lo_W(both)), put(to + VECTOR, Q6_V_hi_W(both));
-    }
-}
-
 /* How many steps of some units can read and write `bytes` as whole vectors. */
 static size_t whole_steps(const struct joined *work, const struct runs *runs, const uint8_t *to, size_t units, size_t step, size_t bytes, const uint8_t *stop) {
     size_t can = units / step;
@@ -834,13 +839,8 @@ static int is_read_before(const struct runs *runs) {
 
 /* Runs of less than a vector; returns how many units are done. */
 static size_t join_quickly(const struct joined *work, const struct runs *runs, uint8_t *to, size_t units, const uint8_t *stop) {
-    const size_t turns = (size_t)work->form->turns, count = runs->count, size = runs->sizes[0];
+    const size_t turns = (size_t)work->form->turns, count = runs->count;
     if (count > MOST_TOGETHER) return 0;
-    if (count == 2 && work->count == 2 && runs->sizes[1] == size && (size & (size - 1)) == 0) {
-        const size_t step = VECTOR / size, pairs = whole_steps(work, runs, to, units, step, 2 * VECTOR, stop);
-        join_halves(runs, to, pairs);
-        return pairs * step;
-    }
     if (turns > 0) {
         const size_t tiles = whole_steps(work, runs, to, units, turns, VECTOR, stop);
         OF_SOME(join_tiles, count, work, runs, to, tiles);
@@ -885,7 +885,7 @@ ALWAYS V on_line(const struct line *line, V codes) {
 }
 
 /* Runs of a tensor, `size` bytes each, at least a vector; the last vector of a run ends with it. */
-ALWAYS void change_pieces(int change, const struct hexconv_table_of *by, const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units) {
+ALWAYS void change_pieces(int change, int are_aligned, const struct hexconv_table_of *by, const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units) {
     const struct looked_up table = table_of(by->codes);
     const struct line line = line_of(by);
 #define CHANGED(codes) (change == HEXCONV_ON_LINE ? on_line(&line, codes) : look(table, codes))
@@ -895,26 +895,24 @@ ALWAYS void change_pieces(int change, const struct hexconv_table_of *by, const u
         size_t unit = 0;
         for (; unit + 4 <= units; unit += 4, read += 4 * size, on += 4 * whole) {
             V made[4];
-            UNROLLED for (size_t k = 0; k < 4; k++) made[k] = CHANGED(load(read + k * size));
-            UNROLLED for (size_t k = 0; k < 4; k++) put(on + k * whole, made[k]);
+            UNROLLED for (size_t k = 0; k < 4; k++) made[k] = CHANGED(vector_of(are_aligned, read + k * size));
+            UNROLLED for (size_t k = 0; k < 4; k++) put_vector(are_aligned, on + k * whole, made[k]);
         }
         for (; unit < units; unit++, read += size, on += whole) put(on, CHANGED(load(read)));
     }
 }
 
 static __attribute__((noinline)) void change_any_pieces(const struct hexconv_table_of *by, const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units) {
-    if (by->change == HEXCONV_ON_LINE) change_pieces(HEXCONV_ON_LINE, by, from, size, to, whole, units);
-    else change_pieces(HEXCONV_LOOKED_UP, by, from, size, to, whole, units);
+    if (by->change == HEXCONV_LOOKED_UP) change_pieces(HEXCONV_LOOKED_UP, 0, by, from, size, to, whole, units);
+    else if (are_vectors(from, (ptrdiff_t)size, to, (ptrdiff_t)whole, size)) change_pieces(HEXCONV_ON_LINE, 1, by, from, size, to, whole, units);
+    else change_pieces(HEXCONV_ON_LINE, 0, by, from, size, to, whole, units);
 }
 
 /* Runs of at least a vector of one tensor. */
 static void put_runs(const uint8_t *from, size_t size, uint8_t *to, size_t whole, size_t units, const struct hexconv_table_of *by) {
     if (by->change == HEXCONV_SAME) copy_pieces(from, (ptrdiff_t)size, to, (ptrdiff_t)whole, units, size);
-    else if (size <= 4 * VECTOR) change_any_pieces(by, from, size, to, whole, units);
-    else for (; units > 0; units--, from += size, to += whole) {
-        change_any_pieces(by, from, VECTOR, to, VECTOR, size / VECTOR);
-        if (size % VECTOR > 0) change_any_pieces(by, from + size - VECTOR, VECTOR, to + size - VECTOR, VECTOR, 1);
-    }
+    else if (size <= 4 * VECTOR || size % VECTOR > 0) change_any_pieces(by, from, size, to, whole, units);
+    else for (; units > 0; units--, from += size, to += whole) change_any_pieces(by, from, VECTOR, to, VECTOR, size / VECTOR);
 }
 
 /* Codes that change, side by side from a vector on. */
@@ -937,9 +935,53 @@ static void change_runs(struct span of, const struct hexconv_table_of *by, size_
     else change_some(HEXCONV_LOOKED_UP, of, by, vectors, results);
 }
 
+ALWAYS V changed_half(int is_on_line, const struct line *line, V codes) { return is_on_line ? on_line(line, codes) : codes; }
+
+/* Two halves of units that are powers of two: a vector of each makes two of the result. */
+ALWAYS void join_halves(int is_first, int is_second, int are_aligned, const struct joined *work, const uint8_t *restrict one, const uint8_t *restrict other, uint8_t *restrict to, size_t pairs) {
+    const struct line lines[2] = {line_of(&work->form->sources[0]), line_of(&work->form->sources[1])};
+    const int size = -(int)work->sizes[0];
+#define PAIRS(count)                                                                                                                                                 \
+    do {                                                                                                                                                            \
+        V ones[count], others[count];                                                                                                                               \
+        UNROLLED for (size_t k = 0; k < (count); k++) ones[k] = changed_half(is_first, &lines[0], vector_of(are_aligned, one + k * VECTOR));                          \
+        UNROLLED for (size_t k = 0; k < (count); k++) others[k] = changed_half(is_second, &lines[1], vector_of(are_aligned, other + k * VECTOR));                     \
+        UNROLLED for (size_t k = 0; k < (count); k++) {                                                                                                              \
+            const W both = Q6_W_vshuff_VVR(others[k], ones[k], size);                                                                                               \
+            put_vector(are_aligned, to + 2 * k * VECTOR, Q6_V_lo_W(both)), put_vector(are_aligned, to + (2 * k + 1) * VECTOR, Q6_V_hi_W(both));                       \
+        }                                                                                                                                                           \
+    } while (0)
+    for (; pairs >= 4; pairs -= 4, one += 4 * VECTOR, other += 4 * VECTOR, to += 8 * VECTOR) PAIRS(4);
+    for (; pairs > 0; pairs--, one += VECTOR, other += VECTOR, to += 2 * VECTOR) PAIRS(1);
+#undef PAIRS
+}
+
+/* Units of two such halves that don't change, or along a line, from the first one on; returns how many are done. */
+static size_t join_units_of_halves(const struct joined *work, size_t first, size_t end) {
+    const size_t size = work->sizes[0], step = VECTOR / size;
+    const int is_first = work->form->sources[0].change == HEXCONV_ON_LINE, is_second = work->form->sources[1].change == HEXCONV_ON_LINE;
+    if (work->count != 2 || work->sizes[1] != size || size >= VECTOR || (size & (size - 1)) != 0) return 0;
+    for (int i = 0; i < 2; i++) if (work->form->sources[i].change == HEXCONV_LOOKED_UP) return 0;
+    const uint8_t *const one = work->spans[0].begin + first * size, *const other = work->spans[1].begin + first * size;
+    uint8_t *const to = work->result.begin + first * work->whole;
+    const size_t pairs = (end - first) / step;
+#define HALVES(is_first, is_second)                                                                                                  \
+    do {                                                                                                                             \
+        if (is_aligned(one) && is_aligned(other) && is_aligned(to)) join_halves(is_first, is_second, 1, work, one, other, to, pairs); \
+        else join_halves(is_first, is_second, 0, work, one, other, to, pairs);                                                       \
+    } while (0)
+    if (is_first && is_second) HALVES(1, 1);
+    else if (is_first) HALVES(1, 0);
+    else if (is_second) HALVES(0, 1);
+    else HALVES(0, 0);
+#undef HALVES
+    return pairs * step;
+}
+
 static void join_tensors_part(const void *given, size_t first, size_t end) {
     const struct joined *const work = given;
     const uint8_t *const stop = work->result.begin + end * work->whole;
+    if (work->count == 2) first += join_units_of_halves(work, first, end);
     uint8_t held[HELD] __attribute__((aligned(128)));
     size_t changes = 0, most = 1;
     for (int i = 0; i < work->count; i++) {
