@@ -357,6 +357,17 @@ def concatenated(draw: Draw) -> Drawn:
     return draw.drawn("concat", sources, replace(result, extents=tuple(extents)), Along(axis))
 
 
+def of_equal_channels(draw: Draw) -> Drawn:
+    """Two or three tensors side by side, of as many channels each: a power of two."""
+    extents = (1, draw.below(20), draw.below(20), 2 ** int(draw.random.integers(10)))
+    sources = [draw.operand(f"source{number}", extents) for number in range(int(draw.random.integers(2, 4)))]
+    steps = max(source.scale for source in sources) * draw.random.uniform(1, 1.5)
+    result = replace(draw.operand("result", (*extents[:3], len(sources) * extents[3])), scale=float(np.float32(steps)))
+    if draw.chance(0.5):
+        sources[-1] = replace(result, buffer=sources[-1].buffer, extents=extents)
+    return draw.drawn("concat", sources, result, Along(3))
+
+
 def repeated(draw: Draw) -> Drawn:
     """Nearest pixels: each is written several times, and so is each row."""
     rows, columns, channels = draw.below(8), draw.below(14), draw.below(300)
@@ -384,6 +395,7 @@ KINDS = (
     shuffled,
     rearranged,
     concatenated,
+    of_equal_channels,
     softened,
     products,
     of_halves,

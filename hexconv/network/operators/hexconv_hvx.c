@@ -27,6 +27,7 @@ enum {
 #ifndef HEXCONV_USED
 #define HEXCONV_USED ~0
 #endif
+#include "hexconv_joins.h"
 #include "hexconv_means.h"
 #include "hexconv_moves.h"
 #include "hexconv_pools.h"
