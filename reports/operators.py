@@ -27,6 +27,7 @@ from hexconv.network.program_steps import (
     Dimension,
     Extents,
     Filters,
+    Held,
     Map,
     Operand,
     Operation,
@@ -347,6 +348,11 @@ def other_cases() -> Iterator[Case]:
         made = _operand("result", (1, size // stride, size // stride, channels), 1, 3)
         name = f"average pool 3x3 stride {stride}"
         yield Case(name, Operation("average_pool", "pool", (one,), made, (window,)), {})
+    for size, channels in ((7, 544), (14, 256), (28, 64)):
+        pair = _operand("one", (1, size, size, channels), 0, 121), _operand("other", (1, size, size, channels), 1, 117)
+        made = _operand("result", (1, 1, 1, channels), 2, 3)
+        operation = Operation("average_of_sum", "mean", pair, made, (Held(0.0, np.inf),))
+        yield Case("average of sums", operation, {})
     reals = (1 / (1 + np.exp(-np.arange(-128, 128) / 30))).astype(np.float32).reshape(1, 256)
     for size, channels in ((56, 64), (14, 480)):
         one = _operand("one", (1, size, size, channels), 0, 121)
