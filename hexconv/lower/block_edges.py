@@ -29,6 +29,39 @@ from hexconv.tir.trees import all_of, uses, with_values
 Division = tirx.FloorDiv | tirx.FloorMod
 
 
+def across_blocks(statement: tirx.Stmt) -> tirx.Stmt:
+    """Let the indices of a copy divide nothing where all blocks lie one behind the other.
+
+    before:  input[(row - 5) // 8 * 2048 + (row + 3) % 8 * 256]        after:   input[row * 256 - 1280]
+    """
+
+    def load(node: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(node.source, [_across_blocks(index) for index in node.indices])
+
+    def store(node: tirx.BufferStore) -> tirx.BufferStore:
+        return tirx.BufferStore(node.buffer, node.value, [_across_blocks(index) for index in node.indices])
+
+    return tvm_ffi.structural_map(statement, [(TensorLoad, load), (tirx.BufferStore, store)])
+
+
+def _across_blocks(index: tirx.Expr) -> tirx.Expr:
+    """Let all that finds a block in an index divide what finds the place in it; then TVM sees that they are one."""
+    remainders = all_of(index, tirx.FloorMod)
+
+    def of_remainder(quotient: tirx.FloorDiv) -> tirx.Expr:
+        for other in remainders:
+            apart = Analyzer().simplify(quotient.a - other.a)
+            if tvm_ffi.structural_equal(quotient.b, other.b) and _is_multiple(apart, other.b):
+                return tirx.floordiv(other.a, other.b) + tirx.floordiv(apart, other.b)
+        return quotient
+
+    return Analyzer().simplify(tvm_ffi.structural_map(index, (tirx.FloorDiv, of_remainder))) if remainders else index
+
+
+def _is_multiple(value: tirx.Expr, size: tirx.Expr) -> bool:
+    return Analyzer().can_prove_equal(tirx.floormod(value, size), ZERO)
+
+
 def in_parts_of_blocks(loop: tirx.For) -> list[tirx.For]:
     """Return one loop that does a loop's trips block by block; none where no block is found.
 
@@ -70,7 +103,7 @@ def _is_in_step(node: Division, first: tirx.Expr, size: int, variable: tirx.Var)
     begin = _begin(node, variable)
     if uses(begin, variable) or not isinstance(node.b, tirx.IntImm) or int(node.b) != size:
         return False
-    return Analyzer().can_prove_equal(tirx.floormod(begin - first, size), ZERO)
+    return _is_multiple(begin - first, node.b)
 
 
 def in_parts_of_a_ring(run: Run, loop: tirx.For) -> tuple[Run, tirx.For, tirx.For] | None:

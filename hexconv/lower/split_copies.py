@@ -21,7 +21,7 @@ after:   for block in range(3): copy 32 elements
          for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import tvm_ffi
@@ -30,69 +30,67 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.compute.stored import FIRST_BIT
-from hexconv.lower.block_edges import in_blocks, in_parts_of_a_ring
+from hexconv.lower.block_edges import across_blocks, in_blocks, in_parts_of_a_ring
 from hexconv.lower.copy_runs import ONE, ZERO, Either, Fill, Mover, Piece, Place, Run, is_one, itemsize, joined
-from hexconv.tir.guards import range_of
+from hexconv.tir.guards import range_of, rooms_of
 from hexconv.tir.trees import all_of, around, as_one, bound, conjuncts, uses, with_values
 
-Extreme = type[tirx.Min] | type[tirx.Max]
 
+def unclamped(statement: tirx.Stmt, ranges: Analyzer) -> tirx.Stmt:
+    """Take away each `min(index, c)` and `max(index, c)` of an index that a guard around it keeps from passing c.
 
-def unclamped(body: tirx.Stmt, variable: tirx.Var, begin: tirx.Expr, end: tirx.Expr, ranges: Analyzer) -> tirx.Stmt:
-    """Replace `min(index, c)` and `max(index, c)` by an index that grows with a loop's variable and never passes c.
+    before:  if row < 97: cache[..] = input[min(row // 8, 12), ..]
+    after:   if row < 97: cache[..] = input[row // 8, ..]
 
     Args:
-        body: the body of the loop.
-        variable: the loop's variable.
-        begin: its first trip.
-        end: one past its last trip; where it is not past the first, there is no trip.
-        ranges: the ranges of the other loops' variables.
+        statement: the statement.
+        ranges: the ranges of the variables in it.
     """
 
-    def grows(index: tirx.Expr) -> bool:
-        growth = ranges.simplify(with_values(index, {variable: variable + 1}) - index)
-        return isinstance(growth, tirx.IntImm) and int(growth) > 0
+    def kept(guard: tirx.IfThenElse) -> tirx.IfThenElse:
+        rooms = [room for condition in conjuncts(guard.condition) for room in rooms_of(condition)]
 
-    def bound(index: tirx.Expr, trip: tirx.Expr) -> tvm_ffi.Object:
-        return ranges.const_int_bound(ranges.simplify(with_values(index, {variable: trip})))
-
-    def plain(node: tirx.Min | tirx.Max) -> tirx.Expr:
-        index, clamp = node.a, node.b
-        if not isinstance(clamp, tirx.IntImm) or not uses(index, variable) or not grows(index):
+        def plain(node: tirx.Min | tirx.Max) -> tirx.Expr:
+            index, clamp = node.a, node.b
+            if not isinstance(clamp, tirx.IntImm):
+                return node
+            for element, size in ((index, 1), *_elements_of_blocks(index)):
+                first = int(clamp) * size
+                left = first + size - 1 - element if isinstance(node, tirx.Min) else element - first
+                if any(ranges.can_prove(left - room * _times(left, room) >= 0) for room in rooms):
+                    return index
             return node
 
-        def first_is_in(trip: tirx.Expr) -> bool:
-            return bound(index, trip).min_value >= int(clamp) or ranges.can_prove(trip >= end)
+        then = tvm_ffi.structural_map(guard.then_case, [(tirx.Min, plain), (tirx.Max, plain)])
+        return tirx.IfThenElse(guard.condition, then, guard.else_case)
 
-        def last_is_in(stop: tirx.Expr) -> bool:
-            return bound(index, stop - 1).max_value <= int(clamp) or ranges.can_prove(stop <= begin)
-
-        if isinstance(node, tirx.Min):
-            return index if _holds(end, tirx.Min, last_is_in) else node
-        return index if _holds(begin, tirx.Max, first_is_in) else node
-
-    return tvm_ffi.structural_map(body, [(tirx.Min, plain), (tirx.Max, plain)])
+    return tvm_ffi.structural_map(statement, (tirx.IfThenElse, kept))
 
 
-def _holds(value: tirx.Expr, either: Extreme, test: Callable[[tirx.Expr], bool]) -> bool:
-    """Whether a test holds for a value: for itself, or for one side of each `either` in it and both sides of others."""
-    if test(value):
-        return True
-    splits = _sides(value, either)
-    return any((any if is_either else all)(_holds(side, either, test) for side in sides) for sides, is_either in splits)
+def _times(left: tirx.Expr, room: tirx.Expr) -> int:
+    """Return how often a distance fits into another one, as far as the variables of the former tell."""
+    for variable in all_of(room, tirx.Var):
+        of_left, of_room = (_growth(value, variable) for value in (left, room))
+        if of_left and of_room:
+            return max(0, of_left // of_room)
+    return 0
 
 
-def _sides(value: tirx.Expr, either: Extreme) -> Iterator[tuple[tuple[tirx.Expr, tirx.Expr], bool]]:
-    """Yield the sides of each extreme that a value, or a difference, is made of; and whether one of them will do."""
-    if isinstance(value, (tirx.Min, tirx.Max)):
-        yield (value.a, value.b), isinstance(value, either)
-    if not isinstance(value, tirx.Sub):
-        return
-    one, other = value.a, value.b
-    if isinstance(one, (tirx.Min, tirx.Max)):
-        yield (one.a - other, one.b - other), isinstance(one, either)
-    if isinstance(other, (tirx.Min, tirx.Max)):
-        yield (one - other.a, one - other.b), not isinstance(other, either)
+def _growth(value: tirx.Expr, variable: tirx.Var) -> int | None:
+    """Return by how much a value grows with a variable; None if that changes."""
+    growth = Analyzer().simplify(with_values(value, {variable: variable + 1}) - value)
+    return int(growth) if isinstance(growth, tirx.IntImm) else None
+
+
+def _elements_of_blocks(index: tirx.Expr) -> Iterator[tuple[tirx.Expr, int]]:
+    """Yield the element that an index divides to find its block, and the size of a block.
+
+    before:  first * 3 + (row - 16) // 8        after:   first * 24 + row - 16, and 8
+    """
+    for quotient in all_of(index, tirx.FloorDiv):
+        if isinstance(quotient.b, tirx.IntImm):
+            size = int(quotient.b)
+            yield (index - quotient) * size + quotient.a, size
 
 
 def of_one_length(
@@ -281,6 +279,11 @@ def ranges_of(body: tirx.Stmt, others: Mapping[tirx.Var, Range]) -> Analyzer:
 
 def split_into_runs(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
     """Split a statement that copies into copies and fills."""
+    return _in_runs(across_blocks(unclamped(statement, mover.ranges)), mover)
+
+
+def _in_runs(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
+    """Split a statement of simple indices."""
     return [mover.statement(piece) for piece in _pieces(_hoisted(statement), mover)]
 
 
@@ -329,8 +332,8 @@ def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
     if isinstance(statement, tirx.SeqStmt):
         return [piece for step in statement.seq for piece in _pieces(step, mover)]
     if isinstance(statement, tirx.IfThenElse):
-        then = as_one(split_into_runs(statement.then_case, mover))
-        otherwise = as_one(split_into_runs(statement.else_case, mover)) if statement.else_case is not None else None
+        then = as_one(_in_runs(statement.then_case, mover))
+        otherwise = as_one(_in_runs(statement.else_case, mover)) if statement.else_case is not None else None
         return [tirx.IfThenElse(statement.condition, then, otherwise)]
     if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, TensorLoad):
         [to], [where] = statement.indices, statement.value.indices
@@ -390,9 +393,8 @@ def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill
 def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:
     """Yield the trips of a loop for which a guard holds, the trips before them and those after."""
     begin, end = range_of([guard.condition], loop.loop_var, loop.extent)
-    then = unclamped(guard.then_case, loop.loop_var, begin, end, ranges)
     end = Analyzer().simplify(tirx.max(begin, end))
-    yield _shifted(loop, then, begin, end)
+    yield _shifted(loop, guard.then_case, begin, end)
     if guard.else_case is not None:
         before = begin if ranges.can_prove(begin <= loop.extent) else tirx.min(begin, loop.extent)
         yield from (_shifted(loop, guard.else_case, *trips) for trips in ((ZERO, before), (end, loop.extent)))

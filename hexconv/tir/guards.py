@@ -204,6 +204,12 @@ def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr)
     return analyzer.simplify(begin), analyzer.simplify(end)
 
 
+def rooms_of(guard: tirx.Expr) -> list[tirx.Expr]:
+    """Return what is never below zero where a guard holds: the distances of the sides that it compares."""
+    sides = (_sides(bound) for bound in _bounds(guard) if isinstance(bound, (tirx.LT, tirx.LE, tirx.GT, tirx.GE)))
+    return [high - low - int(is_strict) for low, high, is_strict in sides]
+
+
 def _bounds(guard: tirx.Expr) -> list[tirx.Expr]:
     """Split an equation into two bounds; TVM makes an equation of a bound that only one trip keeps."""
     return [guard.a <= guard.b, guard.a >= guard.b] if isinstance(guard, tirx.EQ) else [guard]

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.chain import EdgeLayout
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.knobs import Filters, Halo, Order
+from hexconv.spec.places import Storage
 from hexconv.sweep.judging import short_copies
 from tests.deep import DEEP
-from tests.draws import SAME_RUN
+from tests.draws import SAME_LOWERED, SAME_RUN
 from tests.lower.descriptors import groups_of
 
 HOW = 'requantize = { multiplier = 134217728, shift = -10, zero_point = 0, rounding = "up" }'
@@ -274,6 +275,36 @@ def unpadded_strips(draw: st.DrawFn) -> Case:
 def test_rows_of_strips_without_padding_are_copied_whole(case: Case) -> None:
     """The last step's successor must not clamp columns: what is clamped is copied pixel by pixel."""
     check(case)
+
+
+@st.composite
+def rows_of_blocks(draw: st.DrawFn) -> Case:
+    """Images in blocks of eight rows and one of columns, which far padding and the bands of threads cut anywhere."""
+    stride, dilation, size = (draw(st.integers(1, 3)) for _ in range(3))
+    top, bottom = (draw(st.integers(0, 24)) for _ in range(2))
+    conv = Conv2d(
+        out_channels=32,
+        kernel=(size, 1),
+        stride=(stride, 1),
+        dilation=(dilation, 1),
+        padding=Padding(top=top, left=0, bottom=bottom, right=0),
+        requantize=Requantize(multiplier=1 << 24, shift=-8),
+    )
+    image = (1, draw(st.integers(9, 100)), 1, draw(st.integers(1, 32)))
+    dtype: Dtype = draw(st.sampled_from(["uint8", "int8"]))
+    chain = Chain(input=image, dtype=dtype, input_layout="NHWC8h8w32c", output_layout="NHCW32c", conv=(conv,))
+    storage: Storage = draw(st.sampled_from(["vtcm", "input+intermediates"]))
+    order: Order = draw(st.sampled_from(["k_outer", "h_outer"]))
+    plan = Plan(kernel="hvx", threads=draw(st.integers(1, 3)), order=order, buffering="double", storage=storage)
+    return Case("rows", chain, plan)
+
+
+@SAME_LOWERED
+@given(rows_of_blocks())
+def test_rows_of_a_column_in_blocks_are_one_copy(case: Case) -> None:
+    """Rows of blocks that lie one behind the other are at equal distances, in whichever of them a band begins."""
+    for group in groups_of(lower_case(case).module):
+        assert sum(each.source[0].startswith("input") for each in group) <= 1
 
 
 def test_pixels_of_a_whole_block_are_one_row() -> None:
