@@ -398,6 +398,6 @@ def _passed(functions: Callable, target: str) -> tvm.IRModule:
     pipeline, finish, _device = tirx.get_tir_pipeline("default")
     machine = hexagon_target(isas()[0]) if target == "hexagon" else host_target()
     bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
-    with without_idle_passes():
+    with without_idle_passes(is_tidy=not functions.packets):
         finished = finish()(pipeline(bound))
     return tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})

@@ -19,6 +19,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call
 from tvm.ir.instrument import pass_instrument
+from tvm.sym import Analyzer
 
 from hexconv.compute.activation_code import CALLED, FUNCTIONS, activated
 from hexconv.lower import copy_code, overlap, rings
@@ -28,7 +29,7 @@ from hexconv.schedule.stream import ReadAhead
 from hexconv.spec.names import INPUT
 from hexconv.tir import guards
 from hexconv.tir.statements import int32, scalar_register
-from hexconv.tir.trees import all_of, steps_of
+from hexconv.tir.trees import all_of, steps_of, uses
 
 
 def _passed(module: tvm.IRModule, *passes: tvm.ir.transform.Pass) -> tvm.IRModule:
@@ -212,14 +213,18 @@ def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
     return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *UNUSED, *others])
 
 
-def without_idle_passes() -> tvm.transform.PassContext:
+def without_idle_passes(is_tidy: bool = True) -> tvm.transform.PassContext:
     """Return the same context for a module that `lower` made: passes are skipped where they would change nothing.
 
     Half of the passes' time goes to some that rewrite every expression. Lowering has simplified its modules after each
     change. Others, such as loops that are written by hand, need TVM's last simplification.
+
+    Args:
+        is_tidy: whether the module is as its simplification left it; False where the matrix engine's packets have taken
+            the place of loops since.
     """
     disabled = ["s_tir.CompactBufferAllocation", *UNUSED]
-    return tvm.transform.PassContext(disabled_pass=disabled, instruments=[_WithoutIdlePasses()])
+    return tvm.transform.PassContext(disabled_pass=disabled, instruments=[_WithoutIdlePasses(not is_tidy)])
 
 
 UNUSED = ("s_tir.InjectVirtualThread", "s_tir.InjectPermutedLayout")
@@ -233,15 +238,18 @@ class _WithoutIdlePasses:
     - LowerOpaqueBlock puts 0 for the index of a loop of one trip, VectorizeLoop a vector for that of a vectorised one.
     - HoistIfThenElse moves an `if` out of a loop whose whole body it is.
     - RenormalizeSplitPattern divides comparisons and divisions of sums with common factors: `x * 8 + y < 56`.
-    - The simplification behind them, and RemoveNoOp, find work only where one of these has been.
+    - The simplification behind them, and RemoveNoOp, find work only where one of these has been, or where the first
+      simplification leaves some: it puts numbers for names, but simplifies nothing around them; it leaves loops without
+      trips, and `x // 2 % 2`, for which it would then write `x % 4 // 2`.
     """
 
-    def __init__(self) -> None:
-        self.has_changed = False
+    def __init__(self, has_changed: bool) -> None:
+        self.has_changed = has_changed
 
     def should_run(self, module: tvm.IRModule, pass_info: Any) -> bool:
         """Whether a pass of TVM may change the module."""
         if pass_info.name in _TIDYING:
+            self.has_changed = self.has_changed or any(map(_is_untidy, all_of(module, tirx.For, tirx.FloorMod)))
             return self.has_changed
         if pass_info.name not in _CHANGES:
             return True
@@ -252,9 +260,22 @@ class _WithoutIdlePasses:
 
 
 def _is_no_loop(loop: tirx.For) -> bool:
-    """Whether a loop has one trip, or becomes vectors or copies of its body."""
+    """Whether a loop has one trip, whose number its body uses, or becomes vectors or copies of its body."""
     is_one = isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1
-    return is_one or loop.kind in (tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED)
+    is_replaced = is_one and uses(loop.body, loop.loop_var)
+    return is_replaced or loop.kind in (tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED)
+
+
+def _is_known(bind: tirx.Bind) -> bool:
+    """Whether a value that is named is a number, or simplifies to one."""
+    return isinstance(Analyzer().simplify(bind.value), tirx.IntImm)
+
+
+def _is_untidy(node: tirx.For | tirx.FloorMod) -> bool:
+    """Whether a loop has no trips, or a remainder is that of a quotient."""
+    if isinstance(node, tirx.For):
+        return isinstance(node.extent, tirx.IntImm) and int(node.extent) == 0
+    return isinstance(node.a, tirx.FloorDiv)
 
 
 def _is_under_guard(loop: tirx.For) -> bool:
@@ -273,6 +294,7 @@ def _has_products(expression: tirx.Expr) -> bool:
 _COMPARED = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.FloorDiv)
 
 _CHANGES = {
+    "s_tir.StmtSimplify": ((tirx.Bind,), _is_known),
     "s_tir.LowerOpaqueBlock": ((tirx.For,), _is_no_loop),
     "s_tir.HoistIfThenElse": ((tirx.For,), _is_under_guard),
     "s_tir.RenormalizeSplitPattern": (_COMPARED, _has_products),

@@ -48,7 +48,7 @@ def test_passes_that_are_skipped_find_nothing_to_change(name: str, monkeypatch: 
     skipped = c_functions._passed(functions, "hexagon")
     c_functions._passed.cache_clear()
     all_but_compaction = tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation"])
-    monkeypatch.setattr(c_functions, "without_idle_passes", lambda: all_but_compaction)
+    monkeypatch.setattr(c_functions, "without_idle_passes", lambda **_how: all_but_compaction)
     assert tvm_ffi.structural_equal(c_functions._passed(functions, "hexagon"), skipped)
 
 
