@@ -67,9 +67,14 @@ class IntegerWeights:
         Raises:
             Refused: a value of the bias is no finite number of units, or one that int32 doesn't hold.
         """
-        apart = oihw(graph.value(self.filter)).astype(np.int32) - self.zero_points.reshape(-1, 1, 1, 1)
-        apart = apart if self.factors is None else apart * self.factors.reshape(-1, 1, 1, 1)
-        filter = (apart + self.zero_point).astype(self.dtype)
+        # Its dtype holds each result, so that steps on the way may leave it: they wrap, and come back.
+        filter = oihw(graph.value(self.filter)).astype(self.dtype)
+        moved = self.zero_points.reshape(-1, 1, 1, 1).astype(np.int64)
+        if self.factors is not None:
+            factors = self.factors.reshape(-1, 1, 1, 1)
+            filter, moved = filter * factors.astype(self.dtype), moved * factors
+        moved = (self.zero_point - moved).astype(self.dtype)
+        filter = filter + moved if moved.any() else filter
         if not self.bias and self.shifts is None:
             return Folded(filter, None, self.vectors)
         units = bias_units(graph, self.bias, self.bias_scales) * (1 if self.factors is None else self.factors)
