@@ -29,7 +29,7 @@ from hexconv.schedule.stream import ReadAhead
 from hexconv.spec.names import INPUT
 from hexconv.tir import guards
 from hexconv.tir.statements import int32, scalar_register
-from hexconv.tir.trees import all_of, steps_of, uses
+from hexconv.tir.trees import all_of, steps_of, uses, with_values
 
 
 def _passed(module: tvm.IRModule, *passes: tvm.ir.transform.Pass) -> tvm.IRModule:
@@ -213,6 +213,31 @@ def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
     return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *UNUSED, *others])
 
 
+def with_numbers(module: tvm.IRModule) -> tvm.IRModule:
+    """Put numbers for the names that stand for them: TVM would do so, and simplify nothing around them.
+
+    The names stay for who reads the code in a debugger.
+
+    before:  left = 3072; cache[x + left * 2] = ...         after:   left = 3072; cache[x + 3072 * 2] = ...
+    """
+    return tvm.IRModule({name: _with_numbers(function) for name, function in module.functions.items()})
+
+
+def _with_numbers(function: tirx.PrimFunc) -> tirx.PrimFunc:
+    numbers: dict[tirx.Var, tirx.Expr] = {}
+    for named in all_of(function.body, tirx.Bind):
+        value = Analyzer().simplify(with_values(named.value, numbers))
+        if isinstance(value, tirx.IntImm):
+            numbers[named.var] = value
+
+    def apart(named: tirx.Bind) -> tirx.Bind:
+        return tirx.Bind(tirx.Var(named.var.name, named.var.ty), named.value) if named.var in numbers else named
+
+    if not numbers:
+        return function
+    return function.with_body(with_values(tvm_ffi.structural_map(function.body, (tirx.Bind, apart)), numbers))
+
+
 def without_idle_passes(is_tidy: bool = True) -> tvm.transform.PassContext:
     """Return the same context for a module that `lower` made: passes are skipped where they would change nothing.
 
@@ -239,8 +264,8 @@ class _WithoutIdlePasses:
     - HoistIfThenElse moves an `if` out of a loop whose whole body it is.
     - RenormalizeSplitPattern divides comparisons and divisions of sums with common factors: `x * 8 + y < 56`.
     - The simplification behind them, and RemoveNoOp, find work only where one of these has been, or where the first
-      simplification leaves some: it puts numbers for names, but simplifies nothing around them; it leaves loops without
-      trips, and `x // 2 % 2`, for which it would then write `x % 4 // 2`.
+      simplification leaves some: loops without trips, vectors of which one is a number, `27 & 7`, and `x // 2 % 2`,
+      for which it would then write `x % 4 // 2`.
     """
 
     def __init__(self, has_changed: bool) -> None:
@@ -249,7 +274,7 @@ class _WithoutIdlePasses:
     def should_run(self, module: tvm.IRModule, pass_info: Any) -> bool:
         """Whether a pass of TVM may change the module."""
         if pass_info.name in _TIDYING:
-            self.has_changed = self.has_changed or any(map(_is_untidy, all_of(module, tirx.For, tirx.FloorMod)))
+            self.has_changed = self.has_changed or any(map(_is_untidy, all_of(module, *_TIDIED)))
             return self.has_changed
         if pass_info.name not in _CHANGES:
             return True
@@ -266,16 +291,15 @@ def _is_no_loop(loop: tirx.For) -> bool:
     return is_replaced or loop.kind in (tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED)
 
 
-def _is_known(bind: tirx.Bind) -> bool:
-    """Whether a value that is named is a number, or simplifies to one."""
-    return isinstance(Analyzer().simplify(bind.value), tirx.IntImm)
-
-
-def _is_untidy(node: tirx.For | tirx.FloorMod) -> bool:
-    """Whether a loop has no trips, or a remainder is that of a quotient."""
+def _is_untidy(node: Any) -> bool:
+    """Whether a loop has no trips, a remainder is that of a quotient, or numbers are not yet one number."""
     if isinstance(node, tirx.For):
         return isinstance(node.extent, tirx.IntImm) and int(node.extent) == 0
-    return isinstance(node.a, tirx.FloorDiv)
+    if isinstance(node, tirx.FloorMod):
+        return isinstance(node.a, tirx.FloorDiv)
+    if isinstance(node, tirx.Add):
+        return isinstance(node.a, tirx.Broadcast) and isinstance(node.a.value, tirx.IntImm)
+    return isinstance(node.a, tirx.IntImm) and isinstance(node.b, tirx.IntImm)
 
 
 def _is_under_guard(loop: tirx.For) -> bool:
@@ -294,11 +318,11 @@ def _has_products(expression: tirx.Expr) -> bool:
 _COMPARED = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.FloorDiv)
 
 _CHANGES = {
-    "s_tir.StmtSimplify": ((tirx.Bind,), _is_known),
     "s_tir.LowerOpaqueBlock": ((tirx.For,), _is_no_loop),
     "s_tir.HoistIfThenElse": ((tirx.For,), _is_under_guard),
     "s_tir.RenormalizeSplitPattern": (_COMPARED, _has_products),
 }
 """What passes change, and which nodes of what kinds they do change."""
 _IDLE_OTHERWISE = ("s_tir.HoistIfThenElse", "s_tir.RenormalizeSplitPattern")
+_TIDIED = (tirx.For, tirx.FloorMod, tirx.Add, tirx.BitwiseAnd)
 _TIDYING = ("tirx.StmtSimplify", "tirx.RemoveNoOp")
