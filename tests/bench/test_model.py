@@ -9,22 +9,25 @@ import pytest
 from hexconv.analyze import needed_macs
 from hexconv.search import Space
 from hexconv.search.machine import KINDS, rates
-from hexconv.spec import Chain, Conv2d, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from reports.model import (
     FEWEST_MACS,
     FEWEST_PLANS,
     PLANS,
     RIGHTLY,
     SCALAR,
+    SEED,
     Agreement,
     Pair,
     breakdown,
     chosen_plans,
+    drawn_chains,
     drawn_plans,
+    main,
     random_chains,
 )
 from reports.network_shapes import NETWORKS, chains_of, small
-from reports.rates import cases_of_hvx, cases_of_scalar_code
+from reports.rates import FITTED_SEED, cases_of_hvx, cases_of_scalar_code
 
 TABLE = Path(__file__).parents[2] / "reports" / "model.csv"
 CONV = Conv2d(out_channels=96, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-6))
@@ -98,3 +101,45 @@ def test_each_kind_of_chain_tells_how_far_it_is_off() -> None:
     assert "depthwise               1 pairs, nine of ten within  0.0 %" in depthwise
     assert "channels                2 pairs" in channels
     assert "most -20.0 % (b" in channels
+
+
+OTHER = SEED + 1
+
+
+def test_another_seed_draws_other_chains_and_plans() -> None:
+    chain = Chain(input=(1, 30, 30, 32), dtype="uint8", conv=(CONV, CONV))
+    assert {*drawn_plans(chain)} != {*drawn_plans(chain, OTHER)}
+    chains, others = ({chain for _, chain in drawn_chains(seed)} for seed in (SEED, OTHER))
+    assert len(chains) == len(others) > len(chains & others)
+
+
+@pytest.mark.parametrize(("seed", "writes"), [(SEED, True), (OTHER, False)])
+def test_only_the_seed_of_the_table_is_written(
+    seed: int, writes: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And only with it do chains of networks count, whose plans are chosen, not drawn."""
+    stated, ran = list[float](), set[str]()
+    chain = Chain(input=(1, 30, 30, 32), dtype="uint8", conv=(CONV,))
+
+    def measured(case: Case, _is_drawn: bool, _runs: object) -> Pair:
+        ran.add(case.name)
+        return pair(case.name, 100, 104)
+
+    monkeypatch.setattr("reports.model.JOURNAL", tmp_path / "model.journal")
+    monkeypatch.setattr("reports.model.network_chains", lambda: [("network", chain)])
+    monkeypatch.setattr("reports.model.drawn_chains", lambda _: [("drawn", chain)])
+    monkeypatch.setattr("reports.model.measured", measured)
+    monkeypatch.setattr("reports.model.Agreement.of", lambda _: Agreement(1, 0.04, 1, 1))
+    monkeypatch.setattr("reports.model.write_errors", lambda share, _by_kind: stated.append(share))
+    table = tmp_path / "model.csv"
+    assert main(["--seed", str(seed), "--csv", str(table)]) == 0
+    assert table.exists() == writes
+    assert stated == [0.04] * writes
+    assert ran == ({"network", "drawn"} if writes else {"drawn"})
+
+
+def test_prices_are_not_judged_by_what_they_are_fitted_to(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--seed", str(FITTED_SEED)])
+    assert ended.value.code == 2
+    assert "draws the cases that prices are fitted to" in capsys.readouterr().err
