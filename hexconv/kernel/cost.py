@@ -16,7 +16,7 @@ WAYS_TOGETHER = (*TILE_ROWS, "row down", "step down")
 class Parts(defaultdict[str, Any]):
     """How often each part occurs; for traffic, how many bytes each cache has."""
 
-    def __init__(self, **counts: float) -> None:
+    def __init__(self, **counts: Any) -> None:
         super().__init__(int, counts)
 
     def add(self, others: Mapping[str, Any], times: float = 1) -> None:

@@ -49,6 +49,7 @@ from hexconv.kernel.engine_words import PREFIX
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
 from hexconv.lower.conv_step import with_constants
+from hexconv.lower.crouton_rows import FRINGE, READ, TOUCH, WRITE, CroutonRow, CroutonRows, Fringe
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
@@ -65,7 +66,7 @@ from hexconv.tir import marks
 from hexconv.tir.statements import Block, Number, int32
 from hexconv.tir.trees import steps_of
 
-SUMS, RESULTS, TOUCH = "hexconv_engine_sums", "hexconv_engine_results", "hexconv_engine_touch"
+SUMS, RESULTS = "hexconv_engine_sums", "hexconv_engine_results"
 ZERO = int32(0)
 COLUMN_BIT, ROW_BIT = 5, 8
 """Where the last column and the last row of the taps stand in the address of the activations."""
@@ -320,12 +321,19 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
     """Emit what every mark stands for (flat buffers, caches that share memory)."""
     converts = tirx.decl_buffer((TABLES_WORDS,), "int32", CONVERTS, scope=SCOPE, data_alignment=instructions.BYTES)
     made = {conv.number: EngineConv.of(conv, converts) for conv in convs}
+    ends, dtype = tensor_extents(convs[0].chain), convs[0].chain.dtype
 
     def emitted(statement: tirx.Evaluate) -> tirx.Stmt:
         if sums := marks.read(SUMS, EngineSums, statement):
             return made[sums.number].emit_sums(sums)
         if results := marks.read(RESULTS, EngineResults, statement):
             return made[results.number].emit_results(results)
+        if fringe := marks.read(FRINGE, Fringe, statement):
+            return fringe.emit()
+        if row := marks.read(READ, CroutonRow, statement):
+            return CroutonRows(ends[0], dtype).emit_read(row)
+        if row := marks.read(WRITE, CroutonRow, statement):
+            return CroutonRows(ends[-1], dtype).emit_write(row)
         return statement
 
     def touched(store: tirx.BufferStore) -> tirx.Stmt:

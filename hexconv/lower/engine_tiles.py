@@ -10,7 +10,7 @@ before:  for ko_inner, ho_inner, wo:                    after:  for ko_inner, ho
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm_ffi
@@ -19,15 +19,25 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.buffers import contents_of
-from hexconv.lower.engine_packets import RESULTS, SUMS, TOUCH, ZERO, EngineResults, EngineSums
+from hexconv.lower.crouton_rows import (
+    FRINGE,
+    Fringe,
+    Stored,
+    begin_of_row,
+    fringe_stored,
+    loop_name,
+    touched,
+    value_stored,
+)
+from hexconv.lower.engine_packets import RESULTS, SUMS, ZERO, EngineResults, EngineSums
 from hexconv.lower.lowered import Lowering
 from hexconv.lower.split_copies import ranges_of
-from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.tir import marks
 from hexconv.tir.loops import LOOP_NAME, PART
 from hexconv.tir.parts import INPUT_READ, Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
-from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_values
+from hexconv.tir.trees import all_of, around, as_one, uses, with_values
 
 SLABS, COLUMNS = -6, -5
 """The axes of a source that count blocks of rows and blocks of columns: NHWC8h8w32c."""
@@ -162,12 +172,12 @@ def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: TileOfRow) -> list[t
         if step.same_as(each.compute):
             results, bounds = _results(each)
             sums = _sums(each.number, each.compute, results, tile.number)
-            touched = [_touched(load) for load in (sums.sums, sums.target) if load is not None]
-            return [*touched, bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
+            writes = [touched(load) for load in (sums.sums, sums.target) if load is not None]
+            return [*writes, bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]
         if step.same_as(each.epilogue):
             results, bounds = _results(each)
             marked = bounds.where_some(marks.written(RESULTS, results))
-            return [_touched(results.target), marked, *bounds.where_not_all(each.epilogue)]
+            return [touched(results.target), marked, *_fringe(each)]
     return None
 
 
@@ -177,6 +187,13 @@ class Bounds:
 
     first: Sequence[tirx.Expr]
     last: Sequence[tirx.Expr]
+
+    @classmethod
+    def of(cls, bounds: Sequence[tirx.Expr], loops: Mapping[tirx.Var, int]) -> "Bounds":
+        """Return bounds at both ends of loops, of so many trips."""
+        begin, end = dict.fromkeys(loops, ZERO), {variable: int32(trips - 1) for variable, trips in loops.items()}
+        first, last = ([Analyzer().simplify(with_values(each, at)) for each in bounds] for at in (begin, end))
+        return cls(first, last)
 
     def of_rows(self, tile: TileOfRow) -> "Bounds":
         """Return the bounds of a whole row of tiles: sums go from tile to tile."""
@@ -191,18 +208,54 @@ class Bounds:
         some = [tirx.any(*ends) for ends in zip(self.first, self.last, strict=True)]
         return tirx.IfThenElse(tirx.all(*some), statement, None) if some else statement
 
-    def where_not_all(self, epilogue: tirx.Stmt) -> list[tirx.Stmt]:
-        """Let an epilogue write the fringe of tiles in which not every element is an output."""
-        if not self.first:
-            return []
-        fringe = tvm_ffi.structural_map(epilogue, (tirx.For, _fringe_of_pixel))
-        fringe = tvm_ffi.structural_map(fringe, (tirx.BufferStore, _without_loads))
-        return [tirx.IfThenElse(tirx.Not(tirx.all(*self.first, *self.last)), fringe, None)]
+    def where_not_all(self, statement: tirx.Stmt) -> tirx.Stmt:
+        """Run a statement for tiles in which not every element is an output."""
+        return tirx.IfThenElse(tirx.Not(tirx.all(*self.first, *self.last)), statement, None)
 
 
-def _touched(load: TensorLoad) -> tirx.Stmt:
-    """Say that a buffer is written: caches have their names and their lifetimes by what stores to them."""
-    return tirx.BufferStore(load.source, tirx.call_extern(str(load.source.dtype), TOUCH), list(load.indices))
+def _fringe(of: Tile) -> list[tirx.Stmt]:
+    """Fill what is no output of a tile, row by row; channels only of the chain's output: no weight reads others.
+
+    before:  for hi, wi, ki: if row and column and channel: store a value       after:   for hi: Fringe(row, columns)
+                             else: store the fringe
+    """
+    if isinstance(of.epilogue, tirx.IfThenElse):  # of a tile that the nest may not have
+        inside = _fringe(replace(of, epilogue=of.epilogue.then_case))
+        return [tirx.IfThenElse(of.epilogue.condition, each, None) for each in inside]
+    store, loops, conditions = _stored(of)
+    variables = {loop_name(loop): loop.loop_var for loop in loops}
+    hi, wi, ki = (variables[name] for name in ("hi", "wi", "ki"))
+    is_output = contents_of(store.buffer).role == "output"
+    some = [each for each in conditions if is_output or not uses(each, ki)]
+    blank = fringe_stored(of.epilogue)
+    if not some or not blank:
+        return []
+    of_columns, of_channels = ([each for each in some if uses(each, over)] for over in (wi, ki))
+    of_rows = [each for each in some if not uses(each, wi, ki)]
+    assert not any(uses(each, hi) for each in of_columns), "a condition is one of rows, or one of columns"
+    simplify, zeros = Analyzer().simplify, {wi: ZERO, ki: ZERO}
+    bits = [
+        tirx.Select(simplify(with_values(tirx.all(*of_columns), {wi: int32(at)})), int32(1 << at), ZERO)
+        for at in range(COLUMN_BLOCK if of_columns else 0)
+    ]
+    fringe = Fringe(
+        croutons=begin_of_row(store.buffer, store.indices, loops, variables),
+        blank=begin_of_row(blank[0].buffer, blank[0].indices, blank[1], variables),
+        is_there=tirx.all(*of_rows) if of_rows else None,
+        columns=sum(bits[1:], bits[0]) if bits else None,
+        channels=simplify(with_values(_room(of_channels), zeros)) if of_channels else None,
+        fill=int(blank[0].value) & 255,
+    )
+    bounds = Bounds.of(some, {loop.loop_var: int(loop.extent) for loop in loops})
+    (rows,) = [loop for loop in loops if loop.loop_var.same_as(hi)]
+    return [bounds.where_not_all(around(rows, marks.written(FRINGE, fringe)))]
+
+
+def _room(conditions: Sequence[tirx.Expr]) -> tirx.Expr:
+    """Return by how much the left side of a bound from above, the only one, may grow."""
+    (bound,) = conditions
+    assert isinstance(bound, tirx.LT), "a tile may have channels behind the last one, and none before the first"
+    return bound.b - bound.a
 
 
 def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Expr) -> EngineSums:
@@ -239,12 +292,18 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
     )
 
 
+def _stored(of: Tile) -> Stored:
+    """The store of a result, with the loops and the conditions around it."""
+    found = value_stored(of.epilogue)
+    assert found, "an epilogue stores values"
+    return found
+
+
 def _results(of: Tile) -> tuple[EngineResults, Bounds]:
     """Read the loops that requantise: what begins where, and which elements are outputs."""
-    loops = [(loop.loop_var, int(loop.extent)) for loop in all_of(of.epilogue, tirx.For)]
-    begin = {variable: ZERO for variable, _ in loops}
-    end = {variable: int32(size - 1) for variable, size in loops}
-    store, conditions = _value(of.epilogue)
+    loops = {loop.loop_var: int(loop.extent) for loop in all_of(of.epilogue, tirx.For)}
+    begin = dict.fromkeys(loops, ZERO)
+    store, _, bounds = _stored(of)
     simplify = Analyzer().simplify
     loads = all_of(store.value, TensorLoad)
     bias = next(load for load in loads if contents_of(load.source).role == "bias")
@@ -259,57 +318,4 @@ def _results(of: Tile) -> tuple[EngineResults, Bounds]:
         target=first(store.buffer, store.indices),
         block=simplify(tirx.floordiv(with_values(bias.indices[0], begin), int32(CHANNEL_BLOCK))),
     )
-    bounds = [bound for each in conditions for bound in conjuncts(each)]
-    ends = ([simplify(with_values(bound, at)) for bound in bounds] for at in (begin, end))
-    return results, Bounds(*ends)
-
-
-def _without_loads(store: tirx.BufferStore) -> tirx.Stmt:
-    return tirx.Evaluate(ZERO) if all_of(store.value, TensorLoad) else store
-
-
-def _fringe_of_pixel(channels: tirx.For) -> tirx.Stmt:
-    """Let the innermost loop of an epilogue write the fringe by words, where a whole pixel is fringe.
-
-    before:  for ki:                                        after:  if pixel: for ki:
-                 if pixel and ki < 8: store a value                     if not ki < 8: store the fringe
-                 else: store the fringe                             else: 4 stores of 8 bytes
-    """
-    inner, ki = channels.body, channels.loop_var
-    if isinstance(inner, tirx.BufferStore):
-        return channels if all_of(inner.value, TensorLoad) else _by_words(inner)
-    if not isinstance(inner, tirx.IfThenElse) or not isinstance(inner.else_case, tirx.BufferStore):
-        return channels
-    bounds = conjuncts(inner.condition)
-    of_channels = [bound for bound in bounds if uses(bound, ki)]
-    of_pixel = [bound for bound in bounds if not uses(bound, ki)]
-    some = around(channels, tirx.IfThenElse(tirx.Not(tirx.all(*of_channels)), inner.else_case, None))
-    rest = some if of_channels else tirx.Evaluate(ZERO)
-    return tirx.IfThenElse(tirx.all(*of_pixel), rest, _by_words(inner.else_case)) if of_pixel else rest
-
-
-def _by_words(store: tirx.BufferStore) -> tirx.Stmt:
-    """Write one value to all 32 channels of a pixel."""
-    fill, at = tirx.Broadcast(store.value, WORD_BYTES), list(store.indices[:-1])
-    words = (tirx.Ramp(int32(byte), 1, WORD_BYTES) for byte in range(0, CHANNEL_BLOCK, WORD_BYTES))
-    return tirx.SeqStmt([tirx.BufferStore(store.buffer, fill, [*at, word]) for word in words])
-
-
-def _value(epilogue: tirx.Stmt) -> tuple[tirx.BufferStore, list[tirx.Expr]]:
-    """Find the store of a value, not of the fringe, and the conditions around it."""
-
-    def found(statement: tirx.Stmt, conditions: list[tirx.Expr]) -> tuple[tirx.BufferStore, list[tirx.Expr]] | None:
-        if isinstance(statement, tirx.For):
-            return found(statement.body, conditions)
-        if isinstance(statement, tirx.IfThenElse):
-            inside = found(statement.then_case, [*conditions, statement.condition])
-            is_other = inside is None and statement.else_case is not None
-            return found(statement.else_case, [*conditions, tirx.Not(statement.condition)]) if is_other else inside
-        if isinstance(statement, tirx.SeqStmt):
-            return next((each for step in statement.seq if (each := found(step, conditions))), None)
-        is_value = isinstance(statement, tirx.BufferStore) and all_of(statement.value, TensorLoad)
-        return (statement, conditions) if is_value else None
-
-    value = found(epilogue, [])
-    assert value, "an epilogue stores values"
-    return value
+    return results, Bounds.of(bounds, loops)

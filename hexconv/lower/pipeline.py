@@ -25,6 +25,7 @@ from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_ima
 from hexconv.lower.conv_step import ConvStep, with_constants
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
+from hexconv.lower.crouton_rows import mark_rows
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
 from hexconv.lower.engine_tiles import mark_tiles, read_images_apart
 from hexconv.lower.hexagon_target import LONG_LOOPS
@@ -265,7 +266,10 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
     nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled, converted=converted))
     images = len(tensor_extents(convs[0].chain)[0].images)
     nest = nest if images == 1 else nest.to(read_images_apart(nest.main, images))
-    plain, marked = _flat(nest), through(ENGINE_STAGES, nest)
+    plain, marked = (
+        _flat(nest),
+        through(ENGINE_STAGES, nest.to(mark_rows(nest.main, convs[0].chain, nest.scheduled.overlaps))),
+    )
     without = {accumulator(number) for number in converted}
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
     module, merged = tidied(nest.to(emit_tiles(marked.main, convs)).module), marked.merged

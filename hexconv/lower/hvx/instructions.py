@@ -16,7 +16,7 @@ from tvm.target import codegen
 from hexconv.kernel.tiles import PAIR_BYTES
 from hexconv.tir.statements import Block, int32
 
-VECTOR = "int32x32"
+VECTOR, PAIR = "int32x32", "int32x64"
 CONCEALING = {"int32": "llvm.hexagon.A2.or", "int64": "llvm.hexagon.A2.orp"}
 """Instructions that LLVM doesn't look into: a word or the same word is that word."""
 BYTES = 128
@@ -56,6 +56,11 @@ def at(byte: object) -> tirx.Expr:
 def splat(word: "int | tirx.Expr") -> tirx.Expr:
     """Put one word into every lane."""
     return tirx.Broadcast(int32(word) if isinstance(word, int) else word, WORDS)
+
+
+def splat_byte(byte: tirx.Expr) -> tirx.Expr:
+    """Put the low byte of a word into all four bytes of a word."""
+    return tirx.call_llvm_pure_intrin("int32", "llvm.hexagon.S2.vsplatrb", byte)
 
 
 def shift_right(words: tirx.Expr, shift: int) -> tirx.Expr:
@@ -209,12 +214,12 @@ def shuffle_bytes(value: tirx.Expr) -> tirx.Expr:
 
 def deal_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
     """Return a pair of vectors: the even words of `low`, then those of `high`; and the odd words likewise."""
-    return instruction("vdealvdd", high, low, int32(-4), result="int32x64")
+    return dealt(high, low, 4)
 
 
 def shuffle_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
     """Undo `deal_words`: return a pair whose even words come from `low` and whose odd words come from `high`."""
-    return instruction("vshuffvdd", high, low, int32(-4), result="int32x64")
+    return interleaved(high, low, 4)
 
 
 def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
@@ -224,7 +229,7 @@ def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
 
     low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a2 b2, a1 b1 a3 b3
     """
-    return instruction("vshuffvdd", high, low, int32(run), result="int32x64")
+    return instruction("vshuffvdd", high, low, int32(run), result=PAIR)
 
 
 def interleaved(high: tirx.Expr, low: tirx.Expr, size: int) -> tirx.Expr:
@@ -232,7 +237,7 @@ def interleaved(high: tirx.Expr, low: tirx.Expr, size: int) -> tirx.Expr:
 
     low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a1 b1, a2 b2 a3 b3
     """
-    return instruction("vshuffvdd", high, low, int32(-size), result="int32x64")
+    return instruction("vshuffvdd", high, low, int32(-size), result=PAIR)
 
 
 def folded(block: Block, vectors: Sequence[tirx.Expr], count: int) -> tirx.Expr:
@@ -266,24 +271,26 @@ def spread(value: tirx.Expr, way: tirx.Expr) -> tirx.Expr:
     return instruction("vdelta", value, way)
 
 
-def spread_pixels(value: tirx.Expr, channels: int) -> tirx.Expr:
-    """Give each of 32 pixels of 1 to 3 bytes, which lie side by side, a word of its own; its other bytes may be any.
+def spread_runs(value: tirx.Expr, run: int, apart: int, target_apart: int) -> tirx.Expr:
+    """Move runs of bytes that begin `apart` bytes apart to places `target_apart` bytes apart, no closer than before.
 
-    Bytes go to their places by exchanges over 64, 32, .. 1 bytes. Since pixels keep their order and move apart, no two
-    bytes need the same place on the way.
+    Bytes between the runs may be any. Bytes go to their places by exchanges over 64, 32, .. 1 bytes. Since runs keep
+    their order and move apart, no two bytes need the same place on the way.
     """
+    if apart == target_apart:
+        return value
     steps = [0] * BYTES
     for byte in range(BYTES):
-        pixel, channel = divmod(byte, 4)
-        source = pixel * channels + channel
-        for over in (64, 32, 16, 8, 4, 2, 1) if channel < channels else ():
+        number, within = divmod(byte, target_apart)
+        source = number * apart + within
+        for over in (64, 32, 16, 8, 4, 2, 1) if within < run else ():
             steps[byte & -over | source & over - 1] |= (source ^ byte) & over
     return spread(value, repeated(steps))
 
 
-def rotated(value: tirx.Expr, count: int) -> tirx.Expr:
+def rotated(value: tirx.Expr, count: "int | tirx.Expr") -> tirx.Expr:
     """Rotate a vector: its bytes from byte `count` on come first, those before it last."""
-    return instruction("vror", value, int32(count))
+    return instruction("vror", value, int32(count) if isinstance(count, int) else count)
 
 
 def aligned(high: tirx.Expr, low: tirx.Expr, byte: tirx.Expr) -> tirx.Expr:
@@ -293,6 +300,11 @@ def aligned(high: tirx.Expr, low: tirx.Expr, byte: tirx.Expr) -> tirx.Expr:
     `vlalign(high,low,#0)`, which is `high`.
     """
     return instruction("valignb", high, low, byte & int32(BYTES - 1))
+
+
+def dealt(high: tirx.Expr, low: tirx.Expr, size: int) -> tirx.Expr:
+    """Undo `interleaved`: return a pair of vectors, the even units of `low`, then of `high`; and the odd ones."""
+    return instruction("vdealvdd", high, low, int32(-size), result=PAIR)
 
 
 def lower(pair: tirx.Expr) -> tirx.Expr:

@@ -142,7 +142,7 @@ def _loaded(block: Block, source: tirx.Var, byte: Number, layout: PixelPlanes, s
         value = instructions.load(source, byte + (start - missing))
         value = instructions.rotated(value, missing) if missing else value
         if layout.source.is_dense:
-            value = instructions.spread_pixels(value, layout.source.pixel_bytes)
+            value = instructions.spread_runs(value, layout.source.pixel_bytes, layout.source.pixel_bytes, 4)
         bound.append(block.bind("pixels", value, instructions.VECTOR))
     return [*bound, *[bound[-1]] * (layout.chunk_loads - len(bound))]
 

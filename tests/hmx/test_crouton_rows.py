@@ -1,0 +1,141 @@
+"""Rows of pixels reach croutons, and rows of croutons pixels, whatever their widths, channels, strides and padding."""
+
+from collections.abc import Iterator
+from math import prod
+
+import pytest
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.sym import Analyzer
+
+from hexconv.analyze.block_grid import crosses_lines
+from hexconv.analyze.planned import Planned
+from hexconv.errors import HexconvError
+from hexconv.lower import lower_case
+from hexconv.lower.crouton_rows import CroutonRow, CroutonRows
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
+from hexconv.spec.choices import Engine
+from hexconv.spec.dtypes import Dtype
+from hexconv.sweep.random_chains import Seeded
+from hexconv.tir.trees import all_of, steps_of, with_values
+from tests.deep import one_in
+from tests.hmx.test_kernel import check
+
+CHANNELS = (1, 2, 3, 4, 7, 8, 17, 24, 31, 32, 33, 48, 63, 64, 65, 80, 96, 100, 128, 129, 160, 192, 256, 320)
+"""Pixels of few channels lie in one vector, those of 64 in halves of one; 128 end where vectors do."""
+MOST_WEIGHTS = 1 << 14
+VECTOR_BYTES = 128
+
+
+def drawn(draw: Seeded) -> Case | None:
+    """Draw a case; None where the chain has no such plan."""
+    dtype: Dtype = draw.one_of("uint8", "int8")
+    least = 0 if dtype == "uint8" else -128
+    channels, convs = draw.one_of(*CHANNELS), list[Conv2d]()
+    for number in range(draw.one_of(1, 1, 2)):
+        before = convs[-1].out_channels if convs else channels
+        engine: Engine = draw.one_of("fast", "fast", "exact")
+        how = Requantize(multiplier=1518500250, shift=-9, zero_point=least + draw.number(0, 255), engine=engine)
+        convs.append(
+            Conv2d(
+                out_channels=min(draw.one_of(*CHANNELS), max(1, MOST_WEIGHTS // before)),
+                kernel=draw.one_of((1, 1), (1, 1), (3, 3), (2, 2), (1, 3), (5, 5)),
+                stride=(1, 1) if number else draw.one_of((1, 1), (1, 1), (2, 2), (1, 2), (2, 1), (3, 3)),
+                padding=Padding(**{side: draw.number(0, 3) for side in ("top", "left", "bottom", "right")}),
+                bias=True,
+                requantize=how,
+            )
+        )
+    chain = Chain(
+        input=(draw.one_of(1, 1, 2), draw.one_of(1, 2, 3, 5, 8, 9, 12, 17), draw.number(1, 33), channels),
+        dtype=dtype,
+        filter_dtype="int8",
+        zero_point=least + draw.number(0, 255),
+        conv=tuple(convs),
+        input_layout=draw.one_of("NHWC", "NHWC", "NHWC", "NHCW32c"),
+        output_layout=draw.one_of("NHWC", "NHWC", "NHWC", "NHWC8h8w32c"),
+    )
+    plan = Plan(
+        kernel="hmx",
+        k_split=draw.one_of(1, 2, 3, 4, 8),
+        h_split=draw.one_of(1, 2),
+        order=draw.one_of("k_outer", "h_outer"),
+        halo=draw.one_of("recompute", "roll"),
+        filters=draw.one_of("per_tile", "resident"),
+        buffering=draw.one_of("single", "single", "double"),
+    )
+    case = Case("rows", chain, plan)
+    return case if all(choice.used == "hmx" for choice in case.kernels) else None
+
+
+def cases(number: int) -> Iterator[Case]:
+    """Yield a stream of cases that can be lowered, and whose caches don't cross a line of VTCM."""
+    for attempt in range(1000):
+        try:
+            case = drawn(Seeded(5, number, attempt))
+            if case and not crosses_lines(Planned.of(case).blocks).any():
+                lower_case(case)
+                yield case
+        except HexconvError:
+            continue
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("number", one_in(10, range(60)))
+def test_rows_are_copied_exactly(number: int) -> None:
+    """Results are numpy's, fringe too, and what is counted is what is predicted."""
+    check(next(cases(number)))
+
+
+Known = dict[tirx.Var, int]
+
+
+def accesses(statement: tirx.Stmt, buffer: tirx.Var, known: Known) -> Iterator[tuple[int, int]]:
+    """Yield the bytes of a buffer, the first and one past the last, that vectors read and write in all trips of loops.
+
+    What a statement binds is known to those behind it.
+    """
+    if isinstance(statement, tirx.For):
+        for trip in range(_value(statement.extent, known)):
+            yield from accesses(statement.body, buffer, {**known, statement.loop_var: trip})
+        return
+    for step in steps_of(statement):
+        if isinstance(step, tirx.For):
+            yield from accesses(step, buffer, known)
+            continue
+        places = [(load.source, load.indices[0]) for load in all_of(step.value, TensorLoad)]
+        places += [(step.buffer, step.indices[0])] if isinstance(step, tirx.BufferStore) else []
+        for index in (index for source, index in places if source.same_as(buffer)):
+            begin, lanes = (index.base, int(index.lanes)) if isinstance(index, tirx.Ramp) else (index, 1)
+            yield _value(begin, known), _value(begin, known) + lanes
+        if isinstance(step, tirx.Bind) and str(step.var.ty.dtype) == "int32":
+            known[step.var] = _value(step.value, known)
+
+
+def _value(expression: tirx.Expr, known: Known) -> int:
+    values = {variable: tirx.IntImm("int32", value) for variable, value in known.items()}
+    return int(Analyzer().simplify(with_values(expression, values)))
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_no_byte_outside_of_a_tensor_is_read_or_written(number: int) -> None:
+    """Not even by a vector whose other bytes nobody needs: behind a tensor may lie another, or no memory."""
+    chain = next(case.chain for case in cases(100 + number) if prod(case.chain.input) >= VECTOR_BYTES)
+    for end in (tensor_extents(chain)[0], tensor_extents(chain)[-1]):
+        row_bytes = end.logical_columns * end.channels
+        size = end.batch * end.logical_rows * row_bytes
+        pixels, croutons = (tirx.decl_buffer((1 << 20,), chain.dtype, name) for name in ("pixels", "croutons"))
+        for begin in (0, size - row_bytes):
+            pixel, crouton = [
+                tirx.BufferLoad(pixels, [tirx.IntImm("int32", begin)]),
+                tirx.BufferLoad(croutons, [tirx.IntImm("int32", 0)]),
+            ]
+            row = CroutonRow(pixel, crouton, None, None, 0, 7, int(chain.dtype == "int8"), end.channel_blocks)
+            rows = CroutonRows(end, chain.dtype)
+            seen = list(accesses(rows.emit_read(row), pixels, {}))
+            assert min(first for first, _ in seen) >= 0
+            assert max(last for _, last in seen) <= size
+            if end.phases == (1, 1):
+                seen = list(accesses(rows.emit_write(row), pixels, {}))
+                written = {byte for first, last in seen for byte in range(first, last)}
+                assert written == set(range(begin, begin + row_bytes))
