@@ -1,4 +1,4 @@
-.PHONY: model rates fits plans bytes bytes-networks bench-search bench-qnn
+.PHONY: model rates engine-prices fits plans bytes bytes-networks bench-search bench-qnn
 SOME_NETS = $(if $(NETS),--nets $(NETS))
 
 model: .venv/installed ## the model of latency against 200 runs that it was not fitted to: reports/model.csv (takes minutes)
@@ -6,6 +6,9 @@ model: .venv/installed ## the model of latency against 200 runs that it was not 
 
 rates: .venv/installed ## fit the prices of the model to runs on the simulator: hexconv/search/machines/v67.toml (takes minutes)
 	$(BIN)/python -m reports.rates
+
+engine-prices: .venv/installed ## fit what a thread does beside the matrix engine to drawn runs: hexconv/search/machines/engine.toml (takes minutes)
+	$(BIN)/python -m reports.engine_prices
 
 fits: .venv/installed ## lower, count and run every answer of the board of bytes: reports/fits.csv (takes hours; NETS="vgg16 ..." are some)
 	$(BIN)/python -m reports.fits $(SOME_NETS)

@@ -373,13 +373,6 @@ def engine_packets(axes: BlockAxes) -> EnginePackets:
     return total
 
 
-def narrowed_tiles(axes: BlockAxes) -> Integers:
-    """Count the tiles whose sums HVX narrows, of every plan: those that the matrix engine doesn't convert itself."""
-    exact = [index for index in axes.convs if axes.has_accumulator(index)]
-    tiles = [axes.tiles_made[index + 1] * axes.extents[index + 1].column_blocks for index in exact]
-    return sum(tiles, np.zeros((1, 1, 1), axes.kind))
-
-
 def crosses_lines(axes: BlockAxes) -> Any:
     """Say of every plan whether an operand of the matrix engine would lie on both sides of a line of VTCM.
 

@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cache, cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -14,20 +13,20 @@ from hexconv.analyze.block_grid import (
     blocks_traffic,
     crosses_lines,
     engine_packets,
-    narrowed_tiles,
     with_kind,
 )
+from hexconv.analyze.engine_parts import parts_beside_engine
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.plan_axes import Plans
 from hexconv.analyze.row_axes import NestAxes, Priced
 from hexconv.analyze.row_grid import footprint_bytes, rows_macs, rows_packets, rows_traffic
 from hexconv.analyze.shared_memory import blocks_footprint
 from hexconv.analyze.step_times import StepTimes, step_times
-from hexconv.search.machine import COPIED_BYTES, Rates, beside_engine, engine_of
+from hexconv.search.machine import Rates, beside_engine, engine_of
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.capacities import GRANULE_BYTES
-from hexconv.spec.chain import IN_BLOCKS, PIXELS
+from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.phases import in_phases
 from hexconv.spec.vectors import vectors_bytes
 
@@ -266,31 +265,15 @@ def _by_steps(chain: Chain, plans: Plans, packets: Integers, traffic: Integers, 
     return timed
 
 
-WORD_BYTES = 8
-"""What fills a pixel at a time where its own bytes end at such a place."""
 NOWHERE_BYTES = 1 << 30
 """What a plan takes more than its caches where an operand of the matrix engine would cross a line: it fits nowhere."""
 
 
-def _of_engine(axes: BlockAxes, arch: str, traffic: Mapping[str, Integers]) -> Integers:
+def _of_engine(axes: BlockAxes, arch: str) -> Integers:
     """Return the packets of all plans by the model of the matrix engine: its time, and a thread beside it."""
-    engine, beside = engine_of(arch), beside_engine()
-    did, overlaps = engine_packets(axes), sum(axes.doubled.values(), np.zeros((1, 1, 1), int)) > 0
-    calls = did.multiplies + did.stores + did.table_loads
-    own = beside.call_packets * calls + beside.tile_packets * narrowed_tiles(axes)
-    copies = np.where(overlaps, beside.start_packets, beside.copy_packets) * (sum(traffic.values()) / COPIED_BYTES)
-    packets = own + copies + _of_fringe(axes, traffic["input"]) + did.macs / engine.macs_per_packet
+    multiplied = engine_packets(axes).macs / engine_of(arch).macs_per_packet
+    packets = multiplied + beside_engine().packets(parts_beside_engine(axes))
     return np.broadcast_to(packets, axes.plans.shape).ravel().astype(float)
-
-
-def _of_fringe(axes: BlockAxes, read_bytes: Integers) -> Any:
-    """Return the packets that fill pixels of the input, of which so many bytes are read, up to 32 channels."""
-    channels, beside = axes.chain.input[3], beside_engine()
-    if axes.chain.input_layout != PIXELS:
-        return 0
-    is_words = channels % WORD_BYTES == 0
-    price = beside.fringe_word_packets / WORD_BYTES if is_words else beside.fringe_byte_packets
-    return price * read_bytes * (-channels % COPIED_BYTES / channels)
 
 
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -300,13 +283,12 @@ def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
         blocks_footprint(axes, GRANULE_BYTES),
         sum(axes.doubled.values(), np.zeros((1, 1, 1), int)) > 0,
     )
-    moved = blocks_traffic(axes)
-    traffic, macs = sum(moved.values()), sum(blocks_macs(axes).values())
+    traffic, macs = sum(blocks_traffic(axes).values()), sum(blocks_macs(axes).values())
     figures = (footprint, traffic, macs, overlaps)
     footprint, traffic, macs, overlaps = (np.broadcast_to(each, space.shape).ravel() for each in figures)
     packets = rates.plain(chain.dtype).packets(macs, traffic, overlaps)
     if axes.is_of_engine:
-        packets = _of_engine(axes, space.words[0].arch, moved)
+        packets = _of_engine(axes, space.words[0].arch)
         nowhere = np.broadcast_to(crosses_lines(axes), space.shape).ravel()
         footprint = np.where(nowhere, footprint + NOWHERE_BYTES, footprint)
 

@@ -204,31 +204,23 @@ class Engine:
     source: str
 
 
-COPIED_BYTES = 32
-"""The bytes of a pixel in a crouton, which lie together in an image, too."""
-
-
-@dataclass(frozen=True, config=EXACT)
+@dataclass(frozen=True, eq=False, config=EXACT)
 class BesideEngine:
     """What a thread does beside the matrix engine, in packets.
 
     Attributes:
-        call_packets: those of a packet of the engine, its operands included.
-        tile_packets: those of HVX for a tile whose sums it narrows.
-        copy_packets: those of 32 bytes that the kernel copies itself.
-        start_packets: those of 32 bytes that the copy engine copies.
-        fringe_byte_packets: those of a byte that fills a pixel of the input up to 32 channels.
-        fringe_word_packets: those of eight such bytes where the pixel's own are whole words.
-        source: how they were found, and how exact they are.
+        source: how the prices were found.
+        error: nine of ten runs that the prices were not fitted to differ from the model by no more than this share.
+        parts: the packets of one occurrence, by part (`hexconv.analyze.engine_parts`).
     """
 
-    call_packets: float
-    tile_packets: float
-    copy_packets: float
-    start_packets: float
-    fringe_byte_packets: float
-    fringe_word_packets: float
     source: str
+    error: float
+    parts: dict[str, float]
+
+    def packets(self, occurs: Mapping[str, Any]) -> Any:
+        """Return the packets of the model, from how often each part occurs; of many plans, arrays."""
+        return sum(price * occurs.get(part, 0) for part, price in self.parts.items())
 
 
 def engine_of(arch: str) -> Engine:
