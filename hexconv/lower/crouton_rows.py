@@ -3,52 +3,35 @@
 A crouton holds 32 channels of a pixel in 32 bytes, four pixels of a row in a vector. Memory holds all channels of a
 pixel side by side. So the copy exchanges pixels with blocks of channels, by `vshuff`:
 
-before:  for wo, co, hi:                                    after:  for hi: for wo:
-             for wi: if the pixel is there:                             4 vectors of pixels -> 4 blocks of 4 pixels
-                 for ci: cache[wo, co, hi, wi, ci] = input[row, column, co * 32 + ci]
-             else:
-                 for ci: cache[wo, co, hi, wi, ci] = zero point
+    4 vectors, each of 4 blocks of one pixel    ->    4 vectors, each of 4 pixels of one block
 
 Pixels of few channels lie in one vector, whose bytes `vdelta` spreads. Channels that a pixel doesn't have get any
 bytes: their weights are zeros. Nothing outside of a tensor is read or written: a load that would end behind it begins
 earlier, and the result is rotated; stores that would end behind a row of the output are made of shorter ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import groupby
-from math import gcd, prod
+from math import gcd
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.sym import Analyzer
 
 from hexconv.kernel.engine import CROUTON_BYTES
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.instructions import BYTES, PAIR, VECTOR
-from hexconv.spec import Chain, Extents, tensor_extents
-from hexconv.spec.chain import PIXELS
+from hexconv.spec import Extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
-from hexconv.tir import marks
-from hexconv.tir.loops import LOOP_NAME, PART
-from hexconv.tir.parts import INPUT_READ, WRITE_BACK, read_part
 from hexconv.tir.statements import Block, Number, int32
-from hexconv.tir.trees import all_of, around, as_one, conjuncts, uses, with_values
 
 READ, WRITE, FRINGE = "hexconv_crouton_row_read", "hexconv_crouton_row_write", "hexconv_crouton_row_fringe"
-TOUCH = "hexconv_touch"
 PIXELS_OF_VECTOR = BYTES // CHANNEL_BLOCK
 HALVES = COLUMN_BLOCK // PIXELS_OF_VECTOR
 """The vectors of a row of a crouton."""
-OF_PIXELS = ("wo", "co", "wi", "ci", "ko_inner", "ki")
-"""The loops over the columns and the channels of a row."""
-COLUMNS = -5
-"""The axis of a cache that counts blocks of columns: NHWC8h8w32c."""
 ZERO = int32(0)
-Loops = Mapping[str, tirx.Var]
 
 
 @dataclass(frozen=True)
@@ -139,177 +122,6 @@ class Fringe:
 
 def _lanes(name: str, *operands: tirx.Expr) -> tirx.Expr:
     return instructions.instruction(name, *operands, result=f"boolx{BYTES}")
-
-
-def mark_rows(main: tirx.PrimFunc, chain: Chain, overlaps: bool) -> tirx.PrimFunc:
-    """Put marks in the place of the loops that copy rows of pixels (no blocks, buffers not yet flat).
-
-    What the copy engine moves stays as it is; it can't flip bits, so HVX copies what is flipped.
-
-    Args:
-        main: the nest.
-        chain: its chain, in phase images.
-        overlaps: whether the copy engine moves the ends of the chain.
-    """
-    ends, input_bytes = tensor_extents(chain), prod(chain.input)
-
-    def row_read(row: _Row) -> tirx.Stmt | None:
-        if input_bytes < BYTES or (overlaps and not row.flips):
-            return None
-        image = int(row.croutons.indices[COLUMNS]) // ends[0].phase_columns
-        return as_one([touched(row.croutons), marks.written(READ, row.mark(image, ends[0].channel_blocks))])
-
-    def row_written(row: _Row) -> tirx.Stmt | None:
-        made, channels = row.blocks, ends[-1].channels
-        in_whole_vectors = made % VECTOR_BLOCKS == 0 == channels % (made * CHANNEL_BLOCK)
-        if overlaps or not (made == ends[-1].channel_blocks or in_whole_vectors):
-            return None
-        mark = marks.written(WRITE, row.mark(0, made))
-        return mark if row.is_there is None else tirx.IfThenElse(row.is_there, mark, None)
-
-    def visit(loop: tirx.For) -> tirx.Stmt:
-        part = read_part(str(loop.annotations.get(PART, "")))
-        if part == INPUT_READ and chain.input_layout == PIXELS:
-            return _with_rows(loop, row_read)
-        if part == WRITE_BACK and chain.output_layout == PIXELS:
-            return _with_rows(loop, row_written)
-        return loop
-
-    return main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, visit)))
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A row of pixels that loops copy: what `CroutonRow` says, before it is a mark."""
-
-    pixels: TensorLoad
-    croutons: TensorLoad
-    blank: TensorLoad | None
-    is_there: tirx.Expr | None
-    fill: int
-    flips: bool
-    blocks: int
-
-    def mark(self, image: int, blocks: int) -> CroutonRow:
-        """Return the mark of the row."""
-        return CroutonRow(
-            self.pixels, self.croutons, self.blank, self.is_there, image, self.fill, int(self.flips), blocks
-        )
-
-
-def _with_rows(statement: tirx.Stmt, marked: Callable[[_Row], tirx.Stmt | None]) -> tirx.Stmt:
-    """Replace the loops over the pixels of each row, where what they do can be marked."""
-    if isinstance(statement, tirx.SeqStmt):
-        return tirx.SeqStmt([_with_rows(step, marked) for step in statement.seq])
-    if isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
-        return tirx.IfThenElse(statement.condition, _with_rows(statement.then_case, marked), None)
-    if not isinstance(statement, tirx.For):
-        return statement
-    if loop_name(statement) not in OF_PIXELS:
-        return around(statement, _with_rows(statement.body, marked))
-    found = value_stored(statement)
-    if found is None:
-        return statement
-    store, loops, conditions = found
-    over = [loop.loop_var for loop in loops if loop_name(loop) in OF_PIXELS]
-    rows = [loop for loop in loops if loop_name(loop) not in OF_PIXELS]
-    others = [each for each in conditions if uses(each, *over)]
-    if any(uses(each, *(loop.loop_var for loop in rows)) for each in others):
-        return statement
-    of_rows = [each for each in conditions if not uses(each, *over)]
-    mark = marked(_row_of(statement, store, of_rows, loops))
-    for loop in reversed(rows):
-        mark = mark and around(loop, mark)
-    return _as_part(statement, mark) if mark else statement
-
-
-def _as_part(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
-    """Let a statement stand for the loop that begins a part of the nest; any other loop is not needed any more."""
-    if PART not in loop.annotations:
-        return body
-    notes = {PART: loop.annotations[PART], LOOP_NAME: "copy"}
-    return tirx.For(tirx.Var("copy", "int32"), 0, 1, tirx.ForKind.SERIAL, body, annotations=notes)
-
-
-def _row_of(
-    statement: tirx.For, store: tirx.BufferStore, conditions: Sequence[tirx.Expr], loops: Sequence[tirx.For]
-) -> _Row:
-    """Read what loops over the pixels of a row copy: `store`, under conditions of rows."""
-    (load,) = all_of(store.value, TensorLoad)
-    rows = {loop_name(loop): loop.loop_var for loop in loops}
-    target = begin_of_row(store.buffer, store.indices, loops, rows)
-    source = begin_of_row(load.source, load.indices, loops, rows)
-    tiles = [int(loop.extent) for loop in loops if loop_name(loop) == "ko_inner"]
-    is_read, fringe = len(target.indices) > len(source.indices), fringe_stored(statement)
-    batch, row, *_ = source.indices
-    return _Row(
-        pixels=tirx.BufferLoad(source.source, [batch, row, ZERO, ZERO]) if is_read else target,
-        croutons=target if is_read else source,
-        blank=fringe and begin_of_row(fringe[0].buffer, fringe[0].indices, fringe[1], rows),
-        is_there=tirx.all(*conditions) if conditions else None,
-        fill=int(fringe[0].value) & 255 if fringe else 0,
-        flips=not isinstance(store.value, TensorLoad),
-        blocks=tiles[0] if tiles else 1,
-    )
-
-
-def loop_name(loop: tirx.For) -> str:
-    """Return the name of a loop."""
-    return str(loop.annotations.get(LOOP_NAME, ""))
-
-
-Stored = tuple[tirx.BufferStore, list[tirx.For], list[tirx.Expr]]
-"""A store, with the loops and the conditions around it."""
-
-
-def value_stored(statement: tirx.Stmt) -> Stored | None:
-    """Find the store of a value, not of a constant; None if there is none."""
-    return _stored(statement, lambda store: bool(all_of(store.value, TensorLoad)), [], [])
-
-
-def fringe_stored(statement: tirx.Stmt) -> Stored | None:
-    """Find the store of a constant; None if there is none."""
-    return _stored(statement, lambda store: isinstance(store.value, tirx.IntImm), [], [])
-
-
-def _stored(
-    statement: tirx.Stmt,
-    is_wanted: Callable[[tirx.BufferStore], bool],
-    loops: list[tirx.For],
-    conditions: list[tirx.Expr],
-) -> Stored | None:
-    if isinstance(statement, tirx.For):
-        return _stored(statement.body, is_wanted, [*loops, statement], conditions)
-    if isinstance(statement, tirx.IfThenElse):
-        held = [*conditions, *conjuncts(statement.condition)]
-        inside = _stored(statement.then_case, is_wanted, loops, held)
-        if inside is not None or statement.else_case is None:
-            return inside
-        return _stored(statement.else_case, is_wanted, loops, [*conditions, tirx.Not(statement.condition)])
-    if isinstance(statement, tirx.SeqStmt):
-        found = (_stored(step, is_wanted, loops, conditions) for step in statement.seq)
-        return next((each for each in found if each), None)
-    is_found = isinstance(statement, tirx.BufferStore) and is_wanted(statement)
-    return (statement, loops, conditions) if is_found else None
-
-
-def begin_of_row(buffer: tirx.Var, indices: Sequence[tirx.Expr], loops: Sequence[tirx.For], rows: Loops) -> TensorLoad:
-    """Return the first element of a row, of an access inside of some loops.
-
-    Args:
-        buffer: what is accessed.
-        indices: where.
-        loops: the loops around the access.
-        rows: the variables by which loops over rows are known, by the names of the loops.
-    """
-    names = {loop.loop_var: loop_name(loop) for loop in loops}
-    at = {variable: ZERO if name in OF_PIXELS else rows.get(name, variable) for variable, name in names.items()}
-    return tirx.BufferLoad(buffer, [Analyzer().simplify(with_values(index, at)) for index in indices])
-
-
-def touched(load: TensorLoad) -> tirx.Stmt:
-    """Say that a buffer is written: caches have their names and their lifetimes by what stores to them."""
-    return tirx.BufferStore(load.source, tirx.call_extern(str(load.source.dtype), TOUCH), list(load.indices))
 
 
 class _Tile(Enum):

@@ -49,11 +49,12 @@ from hexconv.kernel.engine_words import PREFIX
 from hexconv.kernel.row_conv import RowConv, row_conv
 from hexconv.kernel.tiles import VECTOR_BLOCKS
 from hexconv.lower.conv_step import with_constants
-from hexconv.lower.crouton_rows import FRINGE, READ, TOUCH, WRITE, CroutonRow, CroutonRows, Fringe
+from hexconv.lower.crouton_rows import FRINGE, READ, WRITE, CroutonRow, CroutonRows, Fringe
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS, as_codes
+from hexconv.lower.rows_of_pixels import TOUCH
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.capacities import SCOPE

@@ -19,18 +19,10 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.buffers import contents_of
-from hexconv.lower.crouton_rows import (
-    FRINGE,
-    Fringe,
-    Stored,
-    begin_of_row,
-    fringe_stored,
-    loop_name,
-    touched,
-    value_stored,
-)
+from hexconv.lower.crouton_rows import FRINGE, Fringe
 from hexconv.lower.engine_packets import RESULTS, SUMS, ZERO, EngineResults, EngineSums
 from hexconv.lower.lowered import Lowering
+from hexconv.lower.rows_of_pixels import Stored, begin_of_row, fringe_stored, loop_name, touched, value_stored
 from hexconv.lower.split_copies import ranges_of
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.tir import marks

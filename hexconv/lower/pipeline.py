@@ -25,13 +25,13 @@ from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_ima
 from hexconv.lower.conv_step import ConvStep, with_constants
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
-from hexconv.lower.crouton_rows import mark_rows
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
 from hexconv.lower.engine_tiles import mark_tiles, read_images_apart
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
 from hexconv.lower.row_nests import RowNest
+from hexconv.lower.rows_of_pixels import mark_rows
 from hexconv.lower.shared_caches import names_sharing, with_shared_memory
 from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.schedule import stripe
