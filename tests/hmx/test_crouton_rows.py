@@ -87,6 +87,15 @@ def test_rows_are_copied_exactly(number: int) -> None:
     check(next(cases(number)))
 
 
+@pytest.mark.simulator
+def test_rows_behind_the_image_lie_in_slots_of_their_own() -> None:
+    """The last stripe reads rows of a ring that the image doesn't have: they are filled, and no others."""
+    how = Requantize(multiplier=1518500250, shift=-9, zero_point=0, engine="fast")
+    conv = Conv2d(out_channels=64, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1), requantize=how)
+    chain = Chain(input=(1, 23, 22, 4), dtype="uint8", filter_dtype="int8", zero_point=100, conv=(conv,))
+    check(Case("ring", chain, Plan(kernel="hmx", h_split=2, halo="roll", filters="resident")))
+
+
 Known = dict[tirx.Var, int]
 
 
