@@ -1,6 +1,7 @@
 """Packets of a thread beside the matrix engine: how often each part of its copies and its narrowing occurs.
 
-`machines/engine.toml` prices each part (`hexconv.search.machine`), `reports.engine_prices` fits the prices to runs.
+`machines/engine.toml` prices parts (`hexconv.search.machine`), `reports.engine_prices` fits the prices to runs; a part
+without a price is free.
 
     call          packets of the engine, each a call
     row           rows of tiles, for each of which bias tables are staged
@@ -36,7 +37,7 @@ from hexconv.kernel.engine import is_converted
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES
 from hexconv.spec.activations import TABLE
 from hexconv.spec.chain import IN_BLOCKS, PIXELS
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, Extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents
 
 PIXELS_OF_VECTOR = VECTOR_BYTES // CHANNEL_BLOCK
 HALVES = COLUMN_BLOCK // PIXELS_OF_VECTOR
@@ -79,7 +80,7 @@ def _edge_share(tensor: Extents) -> float:
     """Return the share of a tensor's tiles of which not all is logical."""
     inside = [
         sum(max(0, end // size - ceil(first / size)) for first, end in images)
-        for images, size in ((tensor.rows_of_images, COLUMN_BLOCK), (tensor.columns_of_images, COLUMN_BLOCK))
+        for images, size in ((tensor.rows_of_images, ROW_BLOCK), (tensor.columns_of_images, COLUMN_BLOCK))
     ]
     return max(0.0, 1 - prod(inside) / (tensor.row_blocks * tensor.column_blocks))
 

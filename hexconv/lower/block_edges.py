@@ -45,7 +45,7 @@ def across_blocks(statement: tirx.Stmt) -> tirx.Stmt:
 
 
 def _across_blocks(index: tirx.Expr) -> tirx.Expr:
-    """Let all that finds a block in an index divide what finds the place in it; then TVM sees that they are one."""
+    """Let a quotient in an index divide the same sum that a remainder there does; TVM then joins the two."""
     remainders = all_of(index, tirx.FloorMod)
 
     def of_remainder(quotient: tirx.FloorDiv) -> tirx.Expr:

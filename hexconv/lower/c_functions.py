@@ -45,7 +45,7 @@ from hexconv.lower.host_code import host_target
 from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possible, with_target
 from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.shared_caches import without_views
-from hexconv.lower.stages import with_numbers, without_idle_passes
+from hexconv.lower.stages import propagate_constants, without_idle_passes
 from hexconv.lower.vtcm import buffer_bytes
 from hexconv.spec.capacities import SCOPE
 from hexconv.spec.places import ALIGNMENT_BYTES
@@ -397,7 +397,7 @@ def _passed(functions: Callable, target: str) -> tvm.IRModule:
     """Run TVM's own passes, which see no instruction set, and none of LLVM's options."""
     pipeline, finish, _device = tirx.get_tir_pipeline("default")
     machine = hexagon_target(isas()[0]) if target == "hexagon" else host_target()
-    bound = tirx.transform.BindTarget(machine.with_host(machine))(with_numbers(functions.module))
+    bound = tirx.transform.BindTarget(machine.with_host(machine))(propagate_constants(functions.module))
     with without_idle_passes(is_tidy=not functions.packets):
         finished = finish()(pipeline(bound))
     return tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})

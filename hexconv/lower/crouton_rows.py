@@ -125,11 +125,14 @@ def _lanes(name: str, *operands: tirx.Expr) -> tirx.Expr:
 
 
 class _Tile(Enum):
-    """How a tile lies in a row of the image: some pixels outside; all inside, and vectors too; these end behind it."""
+    """Whether the row of the image has all pixels of a tile, and all bytes of the vectors that load them."""
 
     EDGE = auto()
+    """Some pixels lie outside of the row."""
     INSIDE = auto()
+    """All pixels and vectors lie inside."""
     LATE = auto()
+    """All pixels do, and some vectors would end behind the row."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,7 @@ class CroutonRows:
 
             block.loop("wo", len(same), one)
 
-    def _kind(self, image: int, tile: int) -> "_Tile":
+    def _kind(self, image: int, tile: int) -> _Tile:
         """Return how a tile's pixels lie in the row of the image."""
         columns = [self._column(image, tile * COLUMN_BLOCK + pixel) for pixel in range(COLUMN_BLOCK)]
         if not all(0 <= column < self.extents.logical_columns for column in columns):
@@ -200,7 +203,7 @@ class CroutonRows:
         """Return the column of the image at a column of a phase image."""
         return stored * self.extents.phases[1] + self.extents.images[image][1] - self.extents.left
 
-    def _tile(self, block: Block, row: CroutonRow, begin: tirx.Expr, tile: Number, kind: "_Tile") -> None:
+    def _tile(self, block: Block, row: CroutonRow, begin: tirx.Expr, tile: Number, kind: _Tile) -> None:
         """Copy the row of a tile, of all channels."""
         apart = self.extents.phases[1] * self.extents.channels
         for half in range(HALVES):

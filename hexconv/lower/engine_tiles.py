@@ -26,7 +26,7 @@ from hexconv.lower.rows_of_pixels import Stored, begin_of_row, fringe_stored, lo
 from hexconv.lower.split_copies import ranges_of
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.tir import marks
-from hexconv.tir.loops import LOOP_NAME, PART
+from hexconv.tir.loops import PART
 from hexconv.tir.parts import INPUT_READ, Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
 from hexconv.tir.trees import all_of, around, as_one, uses, with_values
@@ -52,8 +52,7 @@ def mark_tiles(nest: Lowering) -> Lowering:
 
     def visit(statement: tirx.Stmt, tile: TileOfRow) -> tirx.Stmt:
         if isinstance(statement, tirx.For):
-            is_tile = str(statement.annotations.get(LOOP_NAME, "")) == "wo"
-            own = TileOfRow(statement.loop_var, int(statement.extent) - 1) if is_tile else tile
+            own = TileOfRow(statement.loop_var, int(statement.extent) - 1) if loop_name(statement) == "wo" else tile
             return around(statement, visit(statement.body, own))
         if isinstance(statement, tirx.SeqStmt):
             parts = {part.name: step for step in statement.seq if (part := _part(step)) and part.does is Does.CONV}
@@ -93,8 +92,7 @@ def read_images_apart(main: tirx.PrimFunc, images: int) -> tirx.PrimFunc:
         return _simplified(one)
 
     def visit(loop: tirx.For) -> tirx.Stmt:
-        is_columns = str(loop.annotations.get(LOOP_NAME, "")) == "wo"
-        return as_one([of_image(loop, image) for image in range(images)]) if is_columns else loop
+        return as_one([of_image(loop, image) for image in range(images)]) if loop_name(loop) == "wo" else loop
 
     def read(loop: tirx.For) -> tirx.Stmt:
         is_read = PART in loop.annotations and read_part(str(loop.annotations[PART])) == INPUT_READ
@@ -252,7 +250,7 @@ def _room(conditions: Sequence[tirx.Expr]) -> tirx.Expr:
 
 def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Expr) -> EngineSums:
     """Read the loops that sum: the element at which each operand begins."""
-    loops = {str(loop.annotations.get(LOOP_NAME, "")): loop.loop_var for loop in all_of(compute, tirx.For)}
+    loops = {loop_name(loop): loop.loop_var for loop in all_of(compute, tirx.For)}
     begin = dict.fromkeys(loops.values(), ZERO)
     (store,) = all_of(compute, tirx.BufferStore)
     loads = [load for load in all_of(store.value, TensorLoad) if not load.source.same_as(store.buffer)]

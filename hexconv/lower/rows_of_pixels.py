@@ -10,7 +10,7 @@ TVM has laid out the nest by then, and buffers aren't flat yet (`hexconv.lower.c
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 
 import tvm_ffi
@@ -36,7 +36,6 @@ OF_PIXELS = ("wo", "co", "wi", "ci", "ko_inner", "ki")
 COLUMNS = -5
 """The axis of a cache that counts blocks of columns: NHWC8h8w32c."""
 ZERO = int32(0)
-Loops = Mapping[str, tirx.Var]
 
 
 def mark_rows(main: tirx.PrimFunc, chain: Chain, overlaps: bool) -> tirx.PrimFunc:
@@ -51,18 +50,19 @@ def mark_rows(main: tirx.PrimFunc, chain: Chain, overlaps: bool) -> tirx.PrimFun
     """
     ends, input_bytes = tensor_extents(chain), prod(chain.input)
 
-    def row_read(row: _Row) -> tirx.Stmt | None:
+    def row_read(row: CroutonRow) -> tirx.Stmt | None:
         if input_bytes < BYTES or (overlaps and not row.flips):
             return None
         image = int(row.croutons.indices[COLUMNS]) // ends[0].phase_columns
-        return as_one([touched(row.croutons), marks.written(READ, row.mark(image, ends[0].channel_blocks))])
+        whole = replace(row, image=image, blocks=ends[0].channel_blocks)
+        return as_one([touched(row.croutons), marks.written(READ, whole)])
 
-    def row_written(row: _Row) -> tirx.Stmt | None:
+    def row_written(row: CroutonRow) -> tirx.Stmt | None:
         made, channels = row.blocks, ends[-1].channels
         in_whole_vectors = made % VECTOR_BLOCKS == 0 == channels % (made * CHANNEL_BLOCK)
         if overlaps or not (made == ends[-1].channel_blocks or in_whole_vectors):
             return None
-        mark = marks.written(WRITE, row.mark(0, made))
+        mark = marks.written(WRITE, row)
         return mark if row.is_there is None else tirx.IfThenElse(row.is_there, mark, None)
 
     def visit(loop: tirx.For) -> tirx.Stmt:
@@ -76,26 +76,7 @@ def mark_rows(main: tirx.PrimFunc, chain: Chain, overlaps: bool) -> tirx.PrimFun
     return main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, visit)))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of pixels that loops copy: what `CroutonRow` says, before it is a mark."""
-
-    pixels: TensorLoad
-    croutons: TensorLoad
-    blank: TensorLoad | None
-    is_there: tirx.Expr | None
-    fill: int
-    flips: bool
-    blocks: int
-
-    def mark(self, image: int, blocks: int) -> CroutonRow:
-        """Return the mark of the row."""
-        return CroutonRow(
-            self.pixels, self.croutons, self.blank, self.is_there, image, self.fill, int(self.flips), blocks
-        )
-
-
-def _with_rows(statement: tirx.Stmt, marked: Callable[[_Row], tirx.Stmt | None]) -> tirx.Stmt:
+def _with_rows(statement: tirx.Stmt, marked: Callable[[CroutonRow], tirx.Stmt | None]) -> tirx.Stmt:
     """Replace the loops over the pixels of each row, where what they do can be marked."""
     if isinstance(statement, tirx.SeqStmt):
         return tirx.SeqStmt([_with_rows(step, marked) for step in statement.seq])
@@ -131,8 +112,8 @@ def _as_part(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
 
 def _row_of(
     statement: tirx.For, store: tirx.BufferStore, conditions: Sequence[tirx.Expr], loops: Sequence[tirx.For]
-) -> _Row:
-    """Read what loops over the pixels of a row copy: `store`, under conditions of rows."""
+) -> CroutonRow:
+    """Read what loops over the pixels of a row copy: `store`, under conditions of rows; of the first phase image."""
     (load,) = all_of(store.value, TensorLoad)
     rows = {loop_name(loop): loop.loop_var for loop in loops}
     target = begin_of_row(store.buffer, store.indices, loops, rows)
@@ -140,13 +121,14 @@ def _row_of(
     tiles = [int(loop.extent) for loop in loops if loop_name(loop) == "ko_inner"]
     is_read, fringe = len(target.indices) > len(source.indices), fringe_stored(statement)
     batch, row, *_ = source.indices
-    return _Row(
+    return CroutonRow(
         pixels=tirx.BufferLoad(source.source, [batch, row, ZERO, ZERO]) if is_read else target,
         croutons=target if is_read else source,
         blank=fringe and begin_of_row(fringe[0].buffer, fringe[0].indices, fringe[1], rows),
         is_there=tirx.all(*conditions) if conditions else None,
+        image=0,
         fill=int(fringe[0].value) & 255 if fringe else 0,
-        flips=not isinstance(store.value, TensorLoad),
+        flips=int(not isinstance(store.value, TensorLoad)),
         blocks=tiles[0] if tiles else 1,
     )
 
@@ -191,7 +173,9 @@ def _stored(
     return (statement, loops, conditions) if is_found else None
 
 
-def begin_of_row(buffer: tirx.Var, indices: Sequence[tirx.Expr], loops: Sequence[tirx.For], rows: Loops) -> TensorLoad:
+def begin_of_row(
+    buffer: tirx.Var, indices: Sequence[tirx.Expr], loops: Sequence[tirx.For], rows: Mapping[str, tirx.Var]
+) -> TensorLoad:
     """Return the first element of a row, of an access inside of some loops.
 
     Args:

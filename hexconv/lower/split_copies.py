@@ -11,14 +11,11 @@ apart, since they write different bytes:
 
 The plan decides who copies and who fills; a `Mover` carries that decision.
 
-for ko in range(min(2, 3 - 2 * ko_outer)): for ki in range(64):
+Trips that copy as much as any other are apart from those that copy less:
 
-before:  output[min(128 * ko_outer + 64 * ko + ki, 191)] = ...
-after:   output[128 * ko_outer + 64 * ko + ki] = ...
-
-before:  for block in range(4): copy max(0, min(32, 100 - 32 * block)) elements
-after:   for block in range(3): copy 32 elements
-         for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
+    before:  for block in range(4): copy max(0, min(32, 100 - 32 * block)) elements
+    after:   for block in range(3): copy 32 elements
+             for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +65,7 @@ def unclamped(statement: tirx.Stmt, ranges: Analyzer) -> tirx.Stmt:
 
 
 def _times(left: tirx.Expr, room: tirx.Expr) -> int:
-    """Return how often a distance fits into another one, as far as the variables of the former tell."""
+    """Return how often `room` fits into `left`, by the growth of both with a variable of `room`; 0 if neither tells."""
     for variable in all_of(room, tirx.Var):
         of_left, of_room = (_growth(value, variable) for value in (left, room))
         if of_left and of_room:

@@ -213,17 +213,17 @@ def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
     return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *UNUSED, *others])
 
 
-def with_numbers(module: tvm.IRModule) -> tvm.IRModule:
-    """Put numbers for the names that stand for them: TVM would do so, and simplify nothing around them.
+def propagate_constants(module: tvm.IRModule) -> tvm.IRModule:
+    """Put constants for the variables that are bound to them: TVM would do so, and simplify nothing around them.
 
-    The names stay for who reads the code in a debugger.
+    The variables stay for who reads the code in a debugger.
 
     before:  left = 3072; cache[x + left * 2] = ...         after:   left = 3072; cache[x + 3072 * 2] = ...
     """
-    return tvm.IRModule({name: _with_numbers(function) for name, function in module.functions.items()})
+    return tvm.IRModule({name: _with_constants(function) for name, function in module.functions.items()})
 
 
-def _with_numbers(function: tirx.PrimFunc) -> tirx.PrimFunc:
+def _with_constants(function: tirx.PrimFunc) -> tirx.PrimFunc:
     numbers: dict[tirx.Var, tirx.Expr] = {}
     for named in all_of(function.body, tirx.Bind):
         value = Analyzer().simplify(with_values(named.value, numbers))

@@ -357,8 +357,9 @@ def _mean_of_sums_form(step: Operation, _: Constants) -> bytes | None:
     result, held, count = step.result, step.told(Held), prod(step.sources[0].extents[1:3])
     if not is_codes(result) or not all(map(is_codes, step.sources)):
         return None
-    pair = [grid(each, size, each.buffer) for each, size in zip(step.sources, _SIZES, strict=True)]
-    seen = [all_codes(each).reshape(size) for each, size in zip(step.sources, _SIZES, strict=True)]
+    sizes = ((1, 1, CODES, 1), (1, 1, 1, CODES))
+    pair = [grid(each, size, each.buffer) for each, size in zip(step.sources, sizes, strict=True)]
+    seen = [all_codes(each).reshape(size) for each, size in zip(step.sources, sizes, strict=True)]
     made = Operand("sums", (1, 1, CODES, CODES), "float32", low=held.low, high=held.high)
     sums = stored_as(PAIRS[ADD](*map(real_values, seen, pair)), made)[0, 0].astype(np.float64)
     scale = float(np.float32(result.scale))
@@ -388,10 +389,6 @@ def _mean_of_sums_form(step: Operation, _: Constants) -> bytes | None:
     flips = [turned_bit(each) for each in step.sources]
     words_of_all = (one, other, constant, low, high, down, left, factor, offset, close)
     return header(MEAN_OF_SUM, *flips, turned_bit(result), int(least), int(last), *words_of_all)
-
-
-_SIZES = ((1, 1, CODES, 1), (1, 1, 1, CODES))
-"""Of the codes of both operands, for all pairs of them."""
 
 
 def _terms_of_sums(step: Operation, sizes: Sequence[float], _: Stored) -> tuple[int, float]:

@@ -1,8 +1,10 @@
 """Rows of pixels reach croutons, and rows of croutons pixels, whatever their widths, channels, strides and padding."""
 
 from collections.abc import Iterator
+from itertools import product
 from math import prod
 
+import numpy as np
 import pytest
 from tvm import tirx
 from tvm.ir import TensorLoad
@@ -13,9 +15,12 @@ from hexconv.analyze.planned import Planned
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.lower.crouton_rows import CroutonRow, CroutonRows
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
+from hexconv.lower.hvx import instructions
+from hexconv.spec import Case, Chain, Conv2d, Extents, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.choices import Engine
 from hexconv.spec.dtypes import Dtype
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.phases import in_phases
 from hexconv.sweep.random_chains import Seeded
 from hexconv.tir.trees import all_of, steps_of, with_values
 from tests.deep import one_in
@@ -24,6 +29,7 @@ from tests.hmx.test_kernel import check
 CHANNELS = (1, 2, 3, 4, 7, 8, 17, 24, 31, 32, 33, 48, 63, 64, 65, 80, 96, 100, 128, 129, 160, 192, 256, 320)
 """Pixels of few channels lie in one vector, those of 64 in halves of one; 128 end where vectors do."""
 MOST_WEIGHTS = 1 << 14
+HOW = Requantize(multiplier=1518500250, shift=-9)
 VECTOR_BYTES = 128
 
 
@@ -126,25 +132,61 @@ def _value(expression: tirx.Expr, known: Known) -> int:
     return int(Analyzer().simplify(with_values(expression, values)))
 
 
+def test_runs_reach_their_blocks_by_exchanges_that_never_meet() -> None:
+    """Whatever the channels and the stride are where a vector has four pixels, further apart than blocks or not."""
+    for channels, stride in product(range(1, 33), range(1, 40)):
+        apart = stride * channels
+        if 3 * apart + channels > VECTOR_BYTES or apart == CHANNEL_BLOCK:
+            continue
+        spread = instructions.spread_runs(tirx.Var("pixels", instructions.VECTOR), channels, apart, CHANNEL_BLOCK)
+        (way,) = all_of(spread, tirx.Shuffle)
+        ways = np.array([int(word) for word in way.vectors], np.int32).view(np.uint8)
+        found = lanes = np.arange(VECTOR_BYTES)
+        for over in (64, 32, 16, 8, 4, 2, 1):
+            found = np.where(ways & over, found[lanes ^ over], found)
+        wanted = np.arange(4)[:, None] * apart + np.arange(channels)
+        assert np.array_equal(found.reshape(4, CHANNEL_BLOCK)[:, :channels], wanted), (channels, stride)
+
+
+def check_bytes(end: Extents, dtype: Dtype) -> None:
+    """Check which bytes are read and written where the first and the last row of a tensor are copied."""
+    row_bytes = end.logical_columns * end.channels
+    size = end.batch * end.logical_rows * row_bytes
+    pixels, croutons = (tirx.decl_buffer((1 << 20,), dtype, name) for name in ("pixels", "croutons"))
+    read = set[int]()
+    for begin, image in product((0, size - row_bytes), range(len(end.images))):
+        pixel, crouton = [
+            tirx.BufferLoad(pixels, [tirx.IntImm("int32", begin)]),
+            tirx.BufferLoad(croutons, [tirx.IntImm("int32", 0)]),
+        ]
+        row = CroutonRow(pixel, crouton, None, None, image, 7, int(dtype == "int8"), end.channel_blocks)
+        rows = CroutonRows(end, dtype)
+        for first, last in accesses(rows.emit_read(row), pixels, {}):
+            assert 0 <= first < last <= size
+            read.update(range(first, last))
+        if end.phases == (1, 1):
+            seen = list(accesses(rows.emit_write(row), pixels, {}))
+            written = {byte for first, last in seen for byte in range(first, last)}
+            assert written == set(range(begin, begin + row_bytes))
+    assert read
+
+
 @pytest.mark.parametrize("number", range(20))
 def test_no_byte_outside_of_a_tensor_is_read_or_written(number: int) -> None:
     """Not even by a vector whose other bytes nobody needs: behind a tensor may lie another, or no memory."""
     chain = next(case.chain for case in cases(100 + number) if prod(case.chain.input) >= VECTOR_BYTES)
-    for end in (tensor_extents(chain)[0], tensor_extents(chain)[-1]):
-        row_bytes = end.logical_columns * end.channels
-        size = end.batch * end.logical_rows * row_bytes
-        pixels, croutons = (tirx.decl_buffer((1 << 20,), chain.dtype, name) for name in ("pixels", "croutons"))
-        for begin in (0, size - row_bytes):
-            pixel, crouton = [
-                tirx.BufferLoad(pixels, [tirx.IntImm("int32", begin)]),
-                tirx.BufferLoad(croutons, [tirx.IntImm("int32", 0)]),
-            ]
-            row = CroutonRow(pixel, crouton, None, None, 0, 7, int(chain.dtype == "int8"), end.channel_blocks)
-            rows = CroutonRows(end, chain.dtype)
-            seen = list(accesses(rows.emit_read(row), pixels, {}))
-            assert min(first for first, _ in seen) >= 0
-            assert max(last for _, last in seen) <= size
-            if end.phases == (1, 1):
-                seen = list(accesses(rows.emit_write(row), pixels, {}))
-                written = {byte for first, last in seen for byte in range(first, last)}
-                assert written == set(range(begin, begin + row_bytes))
+    ends = tensor_extents(in_phases(chain, "hmx"))
+    for end in (ends[0], ends[-1]):
+        check_bytes(end, chain.dtype)
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("channels", [3, 40])
+def test_no_byte_is_read_where_a_phase_image_lacks_a_column(stride: int, channels: int) -> None:
+    """The last tile of one image lies inside of a row then, and that of another one doesn't."""
+    conv = Conv2d(out_channels=8, kernel=(1, stride), stride=(1, stride), bias=True, requantize=HOW)
+    for width in range(8 * stride - 2, 8 * stride + 2):
+        chain = Chain(input=(1, 4, width, channels), dtype="uint8", filter_dtype="int8", conv=(conv,))
+        extents = tensor_extents(in_phases(chain, "hmx"))[0]
+        assert len(extents.images) == stride
+        check_bytes(extents, chain.dtype)

@@ -272,10 +272,11 @@ def spread(value: tirx.Expr, way: tirx.Expr) -> tirx.Expr:
 
 
 def spread_runs(value: tirx.Expr, run: int, apart: int, target_apart: int) -> tirx.Expr:
-    """Move runs of bytes that begin `apart` bytes apart to places `target_apart` bytes apart, no closer than before.
+    """Move runs of bytes that begin `apart` bytes apart to places `target_apart` bytes apart.
 
-    Bytes between the runs may be any. Bytes go to their places by exchanges over 64, 32, .. 1 bytes. Since runs keep
-    their order and move apart, no two bytes need the same place on the way.
+    Bytes between the runs may be any. Bytes go to their places by exchanges over 64, 32, .. 1 bytes. No two bytes need
+    the same place on the way where runs keep their order and move apart, nor where up to four runs move closer, each to
+    a block of 32 bytes.
     """
     if apart == target_apart:
         return value
