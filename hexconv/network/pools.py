@@ -348,6 +348,8 @@ def _mean_of_sums(step: Operation, seen: list[Array], _: Stored) -> Array:
 
 WORD_BITS, POINT, MOST_STEPS = 28, 20, 1 << 10
 """Of the largest word; behind the point of a code; codes that a sum may reach beyond the zero point."""
+MOST_WORD = (1 << WORD_BITS + 1) - 1
+"""The largest end of a word: four words together have 31 bits and a sign."""
 TOGETHER, MOST_CLOSE = 4, 1 << 14
 """Words that are added up before some bits are cut off; steps, 2^20 from code to code, that a mean errs by."""
 
@@ -370,7 +372,8 @@ def _mean_of_sums_form(step: Operation, _: Constants) -> bytes | None:
         return None
     bits = min(WORD_BITS - int(np.ceil(np.log2(reach))), POINT)
     one, other = (round(slope * 2.0**bits) for slope in slopes)
-    low, high = (int(np.clip(np.rint(end / scale * 2.0**bits), -(2**30), 2**30)) for end in (held.low, held.high))
+    ends_of_words = np.rint(np.array([held.low, held.high]) / scale * 2.0**bits)
+    low, high = np.clip(ends_of_words, -MOST_WORD, MOST_WORD).astype(int).tolist()
     constant = -one * zeros[0] - other * zeros[1]
     axis = np.arange(CODES, dtype=np.int64)
     words = np.clip(axis[:, None] * one + axis * other + constant, low, high)

@@ -225,6 +225,9 @@ def of_sums(draw: Draw) -> Drawn:
     reach = 100 * max(each.scale for each in operands)
     low, high = np.sort(draw.random.uniform(-reach, reach, 2)).astype(np.float32).tolist()
     held = Held(draw.random.choice([-np.inf, 0.0, low]), max(draw.random.choice([np.inf, high]), 0.0))
+    if draw.chance(0.1):  # an end beyond all sums, which then is what each of them is
+        far = float(np.float32(reach * draw.random.uniform(3, 9)))
+        held = Held(far, np.inf) if draw.chance(0.5) else Held(-np.inf, -far)
     return draw.drawn("average_of_sum", operands, result, held)
 
 
