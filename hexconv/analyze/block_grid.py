@@ -73,6 +73,9 @@ from hexconv.kernel.engine import (
     engine_diagonal,
     engine_filter,
     is_converted,
+    kernel_copies,
+    multiplied,
+    read_blocks,
     row_packets,
     tap_packets,
 )
@@ -370,14 +373,36 @@ def engine_packets(axes: BlockAxes) -> EnginePackets:
         source, target = axes.extents[index], axes.extents[index + 1]
         own = row_packets(axes.chain, index, source, target)
         total = total + own.times(axes.tiles_made[index + 1])
+        more: Any = axes.tiles_made[index + 1] // target.channel_blocks * _one_by_one(axes, index)
+        total = total + EnginePackets(multiplies=more)
     return total
+
+
+def _one_by_one(axes: BlockAxes, index: int) -> Integers:
+    """Count the packets that a row of tiles of all blocks of channels takes more since taps at lines go one by one."""
+    resident, blocks = axes.plans.flags("filters", "resident"), axes.extents[index + 1].channel_blocks
+    per_tile = [_more_packets(axes, index, min(held, blocks)) for held in axes.plans.k_splits]
+    return np.where(resident, _more_packets(axes, index, blocks), np.array(per_tile)[None, None])
+
+
+def _more_packets(axes: BlockAxes, index: int, held: int) -> int:
+    """Count the packets that kernels across a line take more, of a cache that holds so many blocks of outputs."""
+    chain, source, target = axes.chain, axes.extents[index], axes.extents[index + 1]
+    kernels, taps = read_blocks(chain, index) * kernel_copies(chain, index), prod(chain.conv[index].kernel)
+    if held * kernels * taps * TAP_BYTES <= LINE_BYTES:
+        return 0
+    first = np.arange(target.channel_blocks)[:, None] % held * kernels
+    begins = (first + np.arange(kernels)) * (taps * TAP_BYTES)
+    packets = multiplied(chain.conv[index], source, target)
+    return sum(int(packet.crosses(begins).sum()) * (packet.taps - 1) * times for packet, times in packets)
 
 
 def crosses_lines(axes: BlockAxes) -> Any:
     """Say of every plan whether an operand of the matrix engine would lie on both sides of a line of VTCM.
 
     A cache that fits into a line lies in one, a larger one begins with a line. If that has several slabs, a conv of
-    several rows reads croutons above each other from both sides; weights cross where a line ends inside of a packet's.
+    several rows reads croutons above each other from both sides. Of weights whose packet would cross a line, taps go
+    one by one; those of two slots would have to in one slot, and not in the other, so that such a plan is refused.
     """
     crosses: Any = np.zeros((1, 1, 1), bool)
     for cache in axes.caches:
@@ -385,7 +410,8 @@ def crosses_lines(axes: BlockAxes) -> Any:
         size = elements * (1 + axes.doubled.get(cache.name, 0)) * DTYPE_BYTES[cache.dtype]
         is_larger = size > LINE_BYTES
         if cache.role == "filter":
-            crosses = crosses | (size > _first_cut(axes, cache.number - 1))
+            in_two_slots = axes.doubled.get(cache.name, np.zeros((1, 1, 1), bool))
+            crosses = crosses | (in_two_slots & (size > _first_cut(axes, cache.number - 1)))
         elif cache.role in ("input", "intermediate") and _reads_below(axes, cache.number):
             crosses = crosses | (is_larger & (np.asarray(cache.shape[1]) > 1))
     return crosses

@@ -3,9 +3,9 @@
 How a conv becomes packets: `hexconv.kernel.croutons`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,34 @@ class TapPacket:
     first: int
     taps: int
     image: Phases = (0, 0)
+
+    def crosses(self, kernel_byte: Any) -> Any:
+        """Whether its weights lie on both sides of a line of VTCM; of many kernels, by where they begin, an array."""
+        begin = kernel_byte + self.first * TAP_BYTES
+        return begin // LINE_BYTES != (begin + self.taps * TAP_BYTES - 1) // LINE_BYTES
+
+    @property
+    def one_by_one(self) -> "tuple[TapPacket, ...]":
+        """The packets that multiply its taps one by one: a line never ends inside of one.
+
+        >>> from hexconv.spec import Conv2d
+        >>> (packet,) = tap_packets(Conv2d(out_channels=1, kernel=(2, 2)))
+        >>> [(each.name, each.row, each.column, each.first) for each in packet.one_by_one][:3]
+        [('multiply_all_single', 0, 0, 0), ('multiply_all_single', 0, 1, 1), ('multiply_single_single', 1, 0, 2)]
+        """
+        by_row, by_column = (
+            self.name.removeprefix("multiply").strip("_").split("_") if "_" in self.name else ("all", "all")
+        )
+        places = product(_places(by_row, self.row), _places(by_column, self.column))
+        return tuple(
+            TapPacket(f"multiply_{'single' if row else 'all'}_single", row, column, self.first + number, 1, self.image)
+            for number, (row, column) in enumerate(places)
+        )
+
+
+def _places(mode: str, last: int) -> Sequence[int]:
+    """Return the rows or columns of the taps that a packet multiplies."""
+    return {"all": range(last + 1), "dilate": range(0, last + 1, MOST_DILATED)}.get(mode, [last])
 
 
 def _classes(taps: int, dilation: int, phases: int) -> list[list[int]]:
@@ -184,29 +212,33 @@ def row_packets(chain: Chain, index: int, source: Extents, target: Extents) -> E
         source: the tensor that is read.
         target: the tensor that is made.
     """
-    found, conv = EnginePackets(), chain.conv[index]
+    conv, kernels = chain.conv[index], read_blocks(chain, index) * kernel_copies(chain, index)
+    found = EnginePackets(
+        multiplies=kernels * sum(times for _, times in multiplied(conv, source, target)),
+        taps=kernels * sum(packet.taps * times for packet, times in multiplied(conv, source, target)),
+    )
     for phase in target.images:
-        spills, tiles = last_column(conv, source.phases, phase[1]) > 0, target.phase_columns
-        croutons = min(source.phase_columns, tiles + 1) if spills else tiles
-        halves = tiles + (croutons - 1 if spills else 0)
+        croutons, tiles = _croutons(conv, source, target, phase), target.phase_columns
+        halves = tiles + (croutons - 1 if last_column(conv, source.phases, phase[1]) > 0 else 0)
         stores = halves * (1 if is_converted(conv) else len(EXPONENTS))
         loads = 1 if is_converted(conv) else stores
-        beyond = max(croutons - tiles, 0)
-        multiplies, taps = (
-            read_blocks(chain, index) * kernel_copies(chain, index) * (inside + outside)
-            for inside, outside in zip(
-                _packets_and_taps(tap_packets(conv, source.phases, phase), croutons - beyond),
-                _packets_and_taps(tap_packets(conv, source.phases, phase, is_beyond=True), beyond),
-                strict=True,
-            )
-        )
-        found = found + EnginePackets(multiplies, taps, stores, loads, 1)
+        found = found + EnginePackets(stores=stores, table_loads=loads, clears=1)
     return found
 
 
-def _packets_and_taps(packets: Sequence[TapPacket], croutons: int) -> tuple[int, int]:
-    """Count the packets that multiply some croutons of one block of inputs, and their taps."""
-    return len(packets) * croutons, sum(packet.taps for packet in packets) * croutons
+def _croutons(conv: Conv2d, source: Extents, target: Extents, phase: Phases) -> int:
+    """Count the croutons that a row of tiles of a phase reads: one more than tiles where products leave the last."""
+    spills = last_column(conv, source.phases, phase[1]) > 0
+    return min(source.phase_columns, target.phase_columns + 1) if spills else target.phase_columns
+
+
+def multiplied(conv: Conv2d, source: Extents, target: Extents) -> Iterator[tuple[TapPacket, int]]:
+    """Yield the packets of a row of tiles, for a kernel of 32 inputs and outputs, and the croutons each reads."""
+    for phase in target.images:
+        beyond = max(_croutons(conv, source, target, phase) - target.phase_columns, 0)
+        inside = _croutons(conv, source, target, phase) - beyond
+        yield from ((packet, inside) for packet in tap_packets(conv, source.phases, phase))
+        yield from ((packet, beyond) for packet in tap_packets(conv, source.phases, phase, is_beyond=True))
 
 
 def is_converted(conv: Conv2d) -> bool:

@@ -16,6 +16,7 @@ With `requantize.engine = "fast"` a store writes results themselves, by one bias
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -29,6 +30,7 @@ from hexconv.kernel import NestLayouts
 from hexconv.kernel.engine import (
     CROUTON_BYTES,
     EXPONENTS,
+    LINE_BYTES,
     RECTIFIED,
     TABLE_WORDS,
     TABLES_WORDS,
@@ -117,6 +119,61 @@ class EngineResults:
 
 
 @dataclass(frozen=True)
+class MultipliedRow:
+    """Croutons of a row of tiles that a conv multiplies.
+
+    Attributes:
+        at: the tile.
+        source: the tensor that is read.
+        copies: how many kernels there are for a block of inputs.
+        taps: the taps of a kernel.
+        reads_below: whether a packet reads the crouton below.
+    """
+
+    at: EngineSums
+    source: Extents
+    copies: int
+    taps: int
+    reads_below: bool
+
+    def emit(self, block: Block, tile: Number, packets: Sequence[TapPacket], channel_blocks: int) -> None:
+        """Emit the packets of a crouton, in all blocks of its channels; weights across a line go tap by tap."""
+
+        def one(to: Block, channels: tirx.Expr) -> None:
+            for copy, each in product(range(self.copies), packets):
+                kernel = self.at.weights.indices[0] + (channels * self.copies + copy) * (self.taps * TAP_BYTES)
+                if not self._may_cross(each):
+                    self._call(to, each, tile, channels, kernel)
+                    continue
+
+                def some(to: Block, packets: Sequence[TapPacket], kernel: tirx.Expr = kernel) -> None:
+                    for packet in packets:
+                        self._call(to, packet, tile, channels, kernel)
+
+                in_line = tirx.bitwise_and(kernel + each.first * TAP_BYTES, int32(LINE_BYTES - 1))
+                is_cut = in_line + each.taps * TAP_BYTES > LINE_BYTES
+                to.when(is_cut, partial(some, packets=each.one_by_one))
+                to.when(tirx.Not(is_cut), partial(some, packets=[each]))
+
+        block.loop("rc_outer", channel_blocks, one)
+
+    def _may_cross(self, packet: TapPacket) -> bool:
+        """Whether a line of VTCM ends inside of the packet's weights of any of the kernels in the cache."""
+        size, kernel_bytes = prod(map(int, self.at.weights.source.shape)), self.taps * TAP_BYTES
+        return size > LINE_BYTES and bool(packet.crosses(np.arange(0, size, kernel_bytes)).any())
+
+    def _call(self, block: Block, packet: TapPacket, tile: Number, channels: tirx.Expr, kernel: tirx.Expr) -> None:
+        source = self.at.source.indices[0]
+        column = tile + self.source.images.index(packet.image) * self.source.phase_columns
+        crouton = source + (column * self.source.channel_blocks + channels) * CROUTON_BYTES
+        tap = int32(packet.column << COLUMN_BIT | packet.row << ROW_BIT)
+        below = self.at.below.indices[0] - source if self.reads_below else ZERO
+        weights = _pointer(self.at.weights, kernel + packet.first * TAP_BYTES)
+        operands = _pointer(self.at.source, crouton), tap, below, weights
+        _call(block, packet.name, *operands, int32(packet.taps * TAP_BYTES - 1))
+
+
+@dataclass(frozen=True)
 class EngineConv:
     """A conv of the matrix engine.
 
@@ -175,22 +232,13 @@ class EngineConv:
         conv, of = self.conv.spec, self._extents[0]
         packets, end = tap_packets(conv, of.phases, phase), last_column(conv, of.phases, phase[1])
         beyond, tiles = tap_packets(conv, of.phases, phase, is_beyond=True), self._extents[1].phase_columns
-        last_row, taps = max(each.row for each in packets), prod(conv.kernel)
-        copies = kernel_copies(self.conv.chain, self.conv.index)
-        source, weights = at.source.indices[0], at.weights.indices[0]
-        below = at.below.indices[0] - source if last_row else ZERO
+        last_row = max(each.row for each in packets)
 
         def multiply(to: Block, tile: Number, packets: Sequence[TapPacket] = packets) -> None:
-            def one(inner: Block, channels: tirx.Expr) -> None:
-                for copy, each in product(range(copies), packets):
-                    column = tile + of.images.index(each.image) * of.phase_columns
-                    crouton = source + (column * of.channel_blocks + channels) * CROUTON_BYTES
-                    tap = int32(each.column << COLUMN_BIT | each.row << ROW_BIT)
-                    first = weights + ((channels * copies + copy) * taps + each.first) * TAP_BYTES
-                    operands = _pointer(at.source, crouton), tap, below, _pointer(at.weights, first)
-                    _call(inner, each.name, *operands, int32(each.taps * TAP_BYTES - 1))
-
-            to.loop("rc_outer", read_blocks(self.conv.chain, self.conv.number - 1), one)
+            row = MultipliedRow(
+                at, of, kernel_copies(self.conv.chain, self.conv.index), prod(conv.kernel), last_row > 0
+            )
+            row.emit(to, tile, packets, read_blocks(self.conv.chain, self.conv.number - 1))
 
         def begin(to: Block) -> None:
             _call(to, "clear")

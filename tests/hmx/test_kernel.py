@@ -39,7 +39,7 @@ from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels, settled, tensor_extents
 from hexconv.spec.dtypes import Dtype
-from hexconv.spec.knobs import Halo
+from hexconv.spec.knobs import Filters, Halo
 from hexconv.spec.phases import in_phases
 from hexconv.sweep.random_case import drawn_case, random_case
 from hexconv.sweep.random_chains import OF_ENGINE, Seeded
@@ -347,7 +347,7 @@ def test_no_plan_has_operands_on_both_sides_of_a_line() -> None:
     assert "lie on both sides of a line of 262144: lower stripes" in str(misfit(Case("wide", chain, plan)))
 
 
-def test_weights_cross_where_a_line_ends_inside_of_a_packet() -> None:
+def test_taps_go_one_by_one_where_a_line_ends_inside_of_a_packet() -> None:
     """The law, packet by packet: a cache larger than a line begins with one, its kernels one behind the other."""
     random, seen = np.random.default_rng(3), set[tuple[bool, bool]]()
     for _ in range(200):
@@ -360,22 +360,37 @@ def test_weights_cross_where_a_line_ends_inside_of_a_packet() -> None:
         chain = replace(CHAIN, input=(1, conv.reach[0], conv.reach[1], inputs), conv=(conv,))
         plan = Plan(kernel="hmx", filters="resident", storage="vtcm")
         size, images = prod(chain.filter_shapes[0]), stride
-        packets = [each for beyond in (False, True) for each in tap_packets(conv, images, is_beyond=beyond)]
         begins = [kernel * 1024 for kernel in range(0, size // 1024, rows * columns)]
-        spans = [(kernel + each.first * 1024, each.taps * 1024 - 1) for kernel in begins for each in packets]
-        cut = size > LINE_BYTES and any(at // LINE_BYTES < (at + more) // LINE_BYTES for at, more in spans)
-        assert crosses_lines(Planned(chain, plan).blocks).any() == cut
+        spans = [(at + each.first * 1024, each.taps) for at in begins for each in tap_packets(conv, images)]
+        cuts = [taps for at, taps in spans if at // LINE_BYTES < (at + taps * 1024 - 1) // LINE_BYTES]
+        more = sum(taps - 1 for taps in cuts) if size > LINE_BYTES else 0
+        assert engine_packets(Planned(chain, plan).blocks).of_one.multiplies == len(spans) + more
+        assert not crosses_lines(Planned(chain, plan).blocks).any()
         if size > LINE_BYTES:
-            seen.add((cut, LINE_BYTES % (rows * columns * 1024) > 0))
+            seen.add((more > 0, LINE_BYTES % (rows * columns * 1024) > 0))
     assert seen == {(False, False), (False, True), (True, True)}
 
 
 @pytest.mark.simulator
-def test_kernels_lie_across_a_line_where_no_packet_does() -> None:
-    """288 KiB of weights, 6 a kernel, of which 4 end with the first line: each packet takes 2."""
-    conv = replace(CONV, out_channels=192, kernel=(3, 2), dilation=(3, 1), padding=Padding(), requantize=FAST)
-    chain = replace(CHAIN, input=(1, 9, 9, 256), conv=(conv,))
-    check(Case("across", chain, Plan(kernel="hmx", filters="resident", k_split=6, storage="vtcm")))
+@pytest.mark.parametrize("kernel", [(3, 2), (3, 3)])
+@pytest.mark.parametrize("filters", ["resident", "per_tile"])
+def test_kernels_lie_across_a_line(kernel: tuple[int, int], filters: Filters) -> None:
+    """Packets of 2 taps of 3x2 end with the first line; of 9 taps a line ends inside of some, whose taps go by one."""
+    dilation = (3, 1) if kernel == (3, 2) else (1, 1)
+    conv = replace(CONV, out_channels=224, kernel=kernel, dilation=dilation, padding=Padding(), requantize=FAST)
+    chain = replace(CHAIN, input=(1, 9, 17, 256), conv=(conv,))
+    case = Case("across", chain, Plan(kernel="hmx", filters=filters, k_split=6, storage="vtcm"))
+    kernels, (packets,) = 7 * 8, {len(tap_packets(conv))}
+    check(case)
+    assert (engine_packets(Planned.of(case).blocks).of_one.multiplies > 3 * kernels * packets) == (kernel == (3, 3))
+
+
+def test_two_slots_of_weights_that_lines_cut_differently_are_refused() -> None:
+    conv = replace(CONV, out_channels=64, kernel=(3, 3), requantize=FAST)
+    chain = replace(CHAIN, input=(1, 9, 9, 512), conv=(conv,))
+    plan = Plan(kernel="hmx", buffering="double", storage="vtcm")
+    assert crosses_lines(Planned(chain, plan).blocks).any()
+    assert not crosses_lines(Planned(chain, replace(plan, filters="resident")).blocks).any()
 
 
 def test_caches_outside_of_vtcm_are_refused() -> None:
