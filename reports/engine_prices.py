@@ -6,6 +6,7 @@ simulator, whose packets are those of HVX and of the scalar unit. It fits a pric
 `hexconv/search/machines/engine.toml`; every run is kept in `build/engine.journal`. No device timed anything of it.
 """
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -116,8 +117,9 @@ def written(beside: BesideEngine) -> None:
     file.write_text(text[: text.index("[beside]")] + "\n".join(lines) + "\n", encoding="utf-8")
 
 
-def main(_: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Fit, judge and write."""
+    argparse.ArgumentParser(prog="reports.engine_prices", description=__doc__).parse_args(arguments)
     with Runs.opened(JOURNAL) as runs:
         fitted = [*islice(stages(0, runs), FITTED)]
         judged = [*islice(stages(1, runs), JUDGED)]
