@@ -342,8 +342,10 @@ def _converted(wide: tirx.Expr, by: Requantize, dtype: str) -> tirx.Expr:
     added, exponent, scale, offset = (tirx.const(int(each.item()), "int64") for each in numbers)
     most = 1 << VALUE_BITS
     value = ((wide + added) << exponent) >> tirx.const(VALUE_SHIFT, "int64")
-    # What has more bits than a value saturates at either end.
-    sixteenths = ((scale * 2 * _clamped(value, -most, most - 1)) >> tirx.const(SCALE_BITS, "int64")) + offset
+    # What has more bits than a value saturates at either end. A scale is 0 where no sum reaches another code; TVM
+    # emits no code that reinterprets a 0.
+    scaled = (_hidden(scale + 1) - 1) * 2 * _clamped(value, -most, most - 1)
+    sixteenths = (scaled >> tirx.const(SCALE_BITS, "int64")) + offset
     code = (_clamped(sixteenths, 0, LARGEST_SCALE) >> tirx.const(4, "int64")) + INTEGER_RANGE[dtype][0]
     return _clamped(_hidden(code), *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
 
@@ -356,7 +358,7 @@ def _is_little(by: Requantize) -> bool:
 def _hidden(value: tirx.Expr, dtype: str = "int64") -> tirx.Expr:
     """A value whose range is hidden from TVM.
 
-    Where TVM can prove that a clamp leaves one code, it makes the result a constant, and the conv then reads nothing.
+    Where TVM can prove that a clamp or a scale leaves one code, it makes the result a constant: the conv reads nothing.
     """
     return tirx.reinterpret(dtype, tirx.reinterpret(f"u{dtype}", value))
 

@@ -26,11 +26,11 @@ from hexconv.kernel.tiles import WORD_CHANNELS
 from hexconv.spec import Chain, Conv2d, Padding, Requantize
 from hexconv.spec.activations import CLAMPS, CURVES, TABLE, Activation
 from hexconv.spec.addition import Add
-from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout, with_exact
 from hexconv.spec.choices import Engine
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.kernels import MOST_ENGINE_PHASES, MOST_ENGINE_TAPS, Kernel
+from hexconv.spec.kernels import KERNELS, MOST_ENGINE_PHASES, MOST_ENGINE_TAPS, Kernel
 from hexconv.spec.knobs import KNOBS
 from hexconv.spec.names import INPUT, conv_name
 from hexconv.spec.narrowing import MADE_UNSIGNED
@@ -150,8 +150,8 @@ def shaped_for_engine(convs: Sequence[Conv2d], scope: Scope) -> list[Conv2d]:
 def for_engine(draw: Draw, chain: Chain, scope: Scope) -> Chain:
     """Return a chain of the same tensors' channels that the matrix engine serves, with the padding that fits.
 
-    One conv in two is requantised by the engine's convert. Two filters of three have the zero point for which it
-    multiplies the fewest taps.
+    One conv in two is requantised by the engine's convert, where what then computes the chain has it. Two filters of
+    three have the zero point for which it multiplies the fewest taps.
     """
     convs = list[Conv2d]()
     for conv in reversed(shaped_for_engine(chain.conv, scope)):
@@ -162,7 +162,15 @@ def for_engine(draw: Draw, chain: Chain, scope: Scope) -> Chain:
         usual = MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
         zero = conv.filter_zero_point if draw.is_one_in(3) else usual
         convs.insert(0, replace(conv, filter_zero_point=zero, requantize=low, sum_limit=None))
-    return replace(chain, conv=tuple(convs))
+    made = replace(chain, conv=tuple(convs))
+    return made if _has_converts(made) else with_exact(made)
+
+
+def _has_converts(chain: Chain) -> bool:
+    """Whether the converts of a chain can be computed: plain has those of one multiplier, and less room for sums."""
+    hows = [conv.requantize for conv in chain.conv if conv.requantize and conv.requantize.engine == "fast"]
+    is_engines = not any(KERNELS["hmx"].refusals(chain)) or not any(how.vectors for how in hows)
+    return is_engines and is_supported(chain)
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,11 @@ from hexconv.search import Question, best_plan
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels, settled, tensor_extents
-from hexconv.spec.dtypes import Dtype
+from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.knobs import Filters, Halo
 from hexconv.spec.phases import in_phases
 from hexconv.sweep.random_case import drawn_case, random_case
-from hexconv.sweep.random_chains import OF_ENGINE, Seeded
+from hexconv.sweep.random_chains import OF_ENGINE, ROUNDINGS, Seeded
 from hexconv.tir.trees import all_of
 from tests.deep import one_in
 from tests.hmx.definition import stored
@@ -315,6 +315,29 @@ def test_hvx_refuses_converts_and_plain_computes_them() -> None:
     channels = replace(chain, conv=(replace(chain.conv[0], requantize=per_channel),))
     with pytest.raises(Unsupported, match="for one multiplier, not for one a channel"):
         lower_case(Case("channels", channels, Plan(kernel="plain")))
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_plain_computes_converts_of_any_scale(number: int) -> None:
+    """Scales are drawn by their logarithms; under the smallest no sum leaves the code of the zero point."""
+    draw = Seeded(SEED, number)
+    dtype: Dtype = draw.one_of("uint8", "int8")
+    convs = [
+        Conv2d(
+            out_channels=draw.number(1, 9),
+            kernel=(draw.number(1, 3), draw.number(1, 3)),
+            requantize=Requantize(
+                multiplier=draw.size(2**31 - 1),
+                shift=-draw.number(0, 12),
+                zero_point=draw.number(*INTEGER_RANGE[dtype]),
+                rounding=draw.one_of(*ROUNDINGS),
+                engine="fast",
+            ),
+        )
+        for _ in range(2)
+    ]
+    case = Case(f"drawn-{number}", Chain(input=(1, 9, 9, 5), dtype=dtype, conv=tuple(convs)), Plan(kernel="plain"))
+    assert run_case(case, lower_case(case), runner_of(case, "llvm")).check.passed
 
 
 def test_nobody_gets_it_unasked() -> None:

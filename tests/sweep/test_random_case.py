@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.planned import Planned
+from hexconv.compute.computable import check_supported
 from hexconv.kernel.engine import kernel_copies
+from hexconv.lower import lower_case
 from hexconv.run.fills import FILLS, fills_of_run, tensor_names
 from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
 from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
@@ -257,6 +259,14 @@ def test_cases_for_the_matrix_engine_are_of_every_kind_and_small() -> None:
         *("fast requantisation", "exact requantisation"),
     }
     assert {what: seen[what] for what in expected if seen[what] < 3} == {}
+
+
+def test_no_case_for_the_matrix_engine_is_refused() -> None:
+    """What the engine doesn't serve goes to plain, with its convert for one multiplier and less room for sums."""
+    for case in (random_case(5001, index, "hmx") for index in range(400)):
+        check_supported(case.chain)
+        if {choice.used for choice in case.kernels} != {"hmx"}:
+            lower_case(case)
 
 
 def test_some_cases_are_answers_of_the_search() -> None:
