@@ -201,14 +201,14 @@ def test_each_channel_has_its_own_scale(channels: list[tuple[int, int, int]]) ->
 def test_the_engines_convert_is_near(
     multiplier: int, shift: int, zero_point: int, rounding: Rounding, data: st.DataObject
 ) -> None:
-    """Never more than a code away, and that for 2.5 % of the sums between both ends at most."""
+    """Never more than a code away, and that for 3.5 % of the sums between both ends at most: most where a code has few sums."""
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
     step = 2 ** (31 - shift) // multiplier
     first = -(zero_point + 1) * step + data.draw(st.integers(0, step))
     sums = first + np.linspace(0, 257 * step, 20_000).astype(np.int64)
     apart = np.abs(requantized(sums, by, "uint8").astype(int) - requantized(sums, replace(by, engine="fast"), "uint8"))
     assert apart.max() <= 1
-    assert apart.mean() <= 0.025
+    assert apart.mean() <= 0.035
 
 
 def test_relu6_is_what_is_between_0_and_6_and_random_tensors_meet_both_ends() -> None:
