@@ -201,7 +201,7 @@ def test_each_channel_has_its_own_scale(channels: list[tuple[int, int, int]]) ->
 def test_the_engines_convert_is_near(
     multiplier: int, shift: int, zero_point: int, rounding: Rounding, data: st.DataObject
 ) -> None:
-    """Never more than a code away, and that for 3.5 % of the sums between both ends at most: most where a code has few sums."""
+    """Never more than a code away, and that for 3.5 % of sums at most: most are so where a code has few of them."""
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
     step = 2 ** (31 - shift) // multiplier
     first = -(zero_point + 1) * step + data.draw(st.integers(0, step))
