@@ -19,6 +19,7 @@ from hexconv.analyze.block_grid import engine_packets
 from hexconv.errors import RunFailed
 from hexconv.lower import lower_case
 from hexconv.run.measure import Run, run_case, runner_of
+from hexconv.run.simulator.qemu import find_qemu
 from hexconv.spec import Case, settled
 from hexconv.spec.requantize import Engine
 from hexconv.written import whole_file
@@ -44,7 +45,9 @@ class Row:
         engine_table_loads: the packets that load a bias table.
         as_predicted: whether all counts of the engine are those of the closed form.
         useful_share: the share of the engine's multiply-accumulates that are needed.
-        packets: the packets of one thread beside those of the engine.
+        packets: the packets of one thread beside those of the engine, which it calls.
+        words_packets: the same where packets of the engine are its own words, as on a device; it takes QEMU 11.
+        words_agree: whether every element and all counts of the engine, copies and memory are those of calls then.
         hvx_packets: the packets of the same chain on HVX alone, by the plan that hvx has where none is stated.
         traffic_bytes: the bytes that the plan moves, biases and tables included.
         vtcm_bytes: the VTCM in use at a time, clear of its lines of 256 KiB.
@@ -63,6 +66,8 @@ class Row:
     as_predicted: bool
     useful_share: float
     packets: int
+    words_packets: int | None
+    words_agree: bool | None
     hvx_packets: int
     traffic_bytes: int
     vtcm_bytes: int
@@ -88,6 +93,8 @@ def _row(case: Case, engine: Engine, beside: Run) -> Row:
     assert run.counts, "the simulator counts"
     assert beside.counts, "the simulator counts"
     did = run.engine.packets
+    by_words = _run(case, engine_words=True) if find_qemu().lets_words_trap else None
+    same = ("check", "engine", "vtcm_bytes", "copies", "from_exact")
     return Row(
         case=case.name,
         requantisation=engine,
@@ -102,14 +109,17 @@ def _row(case: Case, engine: Engine, beside: Run) -> Row:
         as_predicted=did == engine_packets(planned.blocks).of_one,
         useful_share=round(needed / did.macs, 4),
         packets=run.counts.packets,
+        words_packets=by_words.counts.packets if by_words and by_words.counts else None,
+        words_agree=all(getattr(run, each) == getattr(by_words, each) for each in same) if by_words else None,
         hvx_packets=beside.counts.packets,
         traffic_bytes=sum(planned.work.traffic_bytes.values()),
         vtcm_bytes=run.engine.placed_bytes,
     )
 
 
-def _run(case: Case) -> Run:
-    run = run_case(case, lower_case(case), runner_of(case, "hexagon", SECONDS, slots=False))
+def _run(case: Case, engine_words: bool = False) -> Run:
+    runner = runner_of(case, "hexagon", SECONDS, slots=False, engine_words=engine_words)
+    run = run_case(case, lower_case(case), runner)
     if not run.check.passed:
         raise RunFailed(f"{case.name} is wrong by {run.check.max_abs_error}")
     return run

@@ -20,7 +20,7 @@ import numpy as np
 
 from hexconv.build.built_chain import Argument, Built
 from hexconv.errors import InputError, RunFailed
-from hexconv.kernel.engine_words import LEAVES, PREFIX
+from hexconv.kernel.engine_words import LEAVES, PREFIX, in_c
 from hexconv.lower.hexagon_object import HexagonObject
 from hexconv.run.measurement import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
@@ -220,13 +220,8 @@ def _modelled_packets(library: bytes, chains: Sequence[str]) -> str:
     """Return C that takes the place of the matrix engine's packets in chains: functions that jump to the model's."""
     names = [f"{chain}_hmx_{packet}" for chain in chains for packet in LEAVES]
     return "".join(
-        _JUMP.format(name, PREFIX + name.rpartition("_hmx_")[2]) for name in names if name.encode() in library
+        in_c(name, f"{{ jump {PREFIX}{name.rpartition('_hmx_')[2]} }}") for name in names if name.encode() in library
     )
-
-
-_JUMP = """__asm__(".section .text.{0},\\"ax\\",@progbits\\n.p2align 4\\n.globl {0}\\n.hidden {0}\\n"
-        "{0}:\\n{{ jump {1} }}\\n");
-"""
 
 
 def called(elf: bytes, isa: str, scratch_bytes: int, vtcm_bytes: int, threads: int) -> HexagonObject:

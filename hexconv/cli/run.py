@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hexconv.analyze import Fit
     from hexconv.cli.cases import Batch, Sources
     from hexconv.run.copy_engine import Moment
+    from hexconv.run.measurement import Runner
     from hexconv.spec import Case
 
 Row = dict[str, Any]
@@ -71,6 +72,7 @@ def run(
     seconds: Seconds = 1800.0,
     slots: bool = True,
     isa: str | None = None,
+    engine_words: Annotated[bool, Parameter(negative=())] = False,
     wide: bool = False,
     json: bool = False,
 ) -> int:
@@ -106,6 +108,8 @@ def run(
             the time.
         isa: compile for this version of Hexagon, and count by its rules; the default is the newest that the simulator
             runs. A case for a newer version is not run.
+        engine_words: issue packets of the matrix engine by its own words, as on a device, not by calls of the model.
+            Each traps, and the model performs it; that takes QEMU 11.
         wide: show all columns of tables.
         json: print JSON instead.
     """
@@ -118,9 +122,12 @@ def run(
     check_file("--csv", csv)
     if isa and target != "hexagon":
         raise InputError.because(f"--isa {isa} is for --target hexagon", f"leave it out with --target {target}")
+    if engine_words and target != "hexagon":
+        what = f"--engine-words is for --target hexagon, and the target is {target}"
+        raise InputError.because(what, "give --target hexagon, or leave it out")
     check_file("--trace", trace, ".json")
     sources = Sources(fill, weights, image, random)
-    asked = Asked(target, range(seed, seed + seeds), sources, copies, seconds, slots, isa, save, trace)
+    asked = Asked(target, range(seed, seed + seeds), sources, copies, seconds, slots, isa, engine_words, save, trace)
     batch = Batch.of(cases, "llvm" if target == "mlir" else target)
     if target != "mlir":
         batch.say_fallbacks()
@@ -148,6 +155,7 @@ class Asked:
         seconds: the time that one run on the simulator may take.
         slots: whether the simulator counts issue slots.
         isa: the instruction set of the code on the simulator; None for the newest that the simulator runs.
+        engine_words: whether packets of the matrix engine are its own words.
         save: the file to keep tensors in.
         trace: the file for a trace of what runs when.
     """
@@ -159,6 +167,7 @@ class Asked:
     seconds: float
     slots: bool
     isa: str | None
+    engine_words: bool
     save: Path | None
     trace: Path | None
 
@@ -180,6 +189,14 @@ class Asked:
             raise InputError.because(what, "give --target hexagon")
         self.sources.check(cases)
 
+    def runner(self, case: Case, seed: int) -> Runner:
+        """Return where a case runs."""
+        from hexconv.run.copy_engine import Copies
+        from hexconv.run.measure import runner_of
+
+        copies = Copies(self.copies, seed)
+        return runner_of(case, self.target, self.seconds, copies, self.slots, self.isa, self.engine_words)
+
 
 def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
     """One case's results by seed; a case that gives no answer says why and leaves the others alone."""
@@ -191,7 +208,6 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
     from hexconv.run.copy_engine import Copies
     from hexconv.run.fills import fills_of, fills_of_run
     from hexconv.run.given import given
-    from hexconv.run.measure import runner_of
     from hexconv.run.profile import profile
 
     refused: Row = {"case": case.name, "target": asked.target, "passed": False, "kernels": case.kernels}
@@ -205,7 +221,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
             return [{**refused, "vtcm": _as_result(fit)}]
         trials = [
             Trial(
-                runner_of(case, asked.target, asked.seconds, Copies(asked.copies, seed), asked.slots, asked.isa),
+                asked.runner(case, seed),
                 fills or fills_of_run(case.chain, number, seed),
                 seed,
                 tensors,
@@ -217,6 +233,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
         for tried in checked.runs:
             refused["passed"] = tried.passed
             row = run_row(case, tried.answer()) | ({"isa": asked.isa} if asked.isa else {})
+            row |= {"engine_words": True} if asked.engine_words else {}
             rows.append({**row, "seed": tried.trial.seed} if len(trials) > 1 else row)
         if asked.trace:
             profiled = profile(case, checked.lowered, Copies(asked.copies, asked.seeds[0]), asked.seconds, tensors)

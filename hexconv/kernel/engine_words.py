@@ -13,7 +13,7 @@ are there from v68 on.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PREFIX = "hexconv_hmx_"
 """How the functions of packets begin."""
@@ -82,6 +82,25 @@ LEAVES = {
     "store_after_retain_sat": Leaf(STORING, (store(True, True, True),)),
 }
 """The functions that kernels call, by their names behind `PREFIX`."""
+
+_TRAPS = {LOAD_TABLE: LOAD_TABLE | 1 << 13}
+"""QEMU has a load of its own in the place of a word; with a bit that Qualcomm's table leaves open it has none."""
+_FUNCTION = """__asm__(".section .text.{0},\\"ax\\",@progbits\\n.p2align 4\\n.globl {0}\\n.hidden {0}\\n"
+        ".type {0},@function\\n{0}:\\n{1}\\n.size {0},.-{0}\\n");
+"""
+
+
+def in_c(name: str, body: str) -> str:
+    """Return C that defines a function by the lines of its assembly."""
+    return _FUNCTION.format(name, body.strip().replace("\n", "\\n"))
+
+
+def trapping_functions() -> str:
+    """Return C of the functions of all packets, by words that trap: those of a device but for one bit."""
+    leaves = {
+        name: replace(leaf, words=tuple(_TRAPS.get(word, word) for word in leaf.words)) for name, leaf in LEAVES.items()
+    }
+    return "".join(in_c(PREFIX + name, leaf.assembly()) for name, leaf in leaves.items())
 
 
 def packets(words: Sequence[int]) -> Iterator[str]:

@@ -254,6 +254,7 @@ class RunRow(TypedDict):
         thread_slots: the issue slots of each thread.
         thread_waits: how often each thread waited for copies.
         isa: the instruction set that `--isa` asked for.
+        engine_words: true where packets of the matrix engine were its own words, by `--engine-words`.
         seed: the seed of the run, of several.
         error: why there is no result.
         vtcm: by how much the plan does not fit VTCM.
@@ -289,6 +290,7 @@ class RunRow(TypedDict):
     thread_slots: NotRequired[tuple[int, ...]]
     thread_waits: NotRequired[tuple[int, ...]]
     isa: NotRequired[str]
+    engine_words: NotRequired[bool]
     seed: NotRequired[int]
     error: NotRequired[str]
     vtcm: NotRequired[dict[str, Any]]

@@ -114,9 +114,11 @@ def _not_run() -> str:
     from hexconv.lower.hexagon_target import isas
     from hexconv.run.simulator.qemu import find_qemu
 
-    newer = isas()[: isas().index(find_qemu().isa)]
+    qemu = find_qemu()
+    newer = isas()[: isas().index(qemu.isa)]
     by_others, by_none = (sorted(isa for isa in newer if (isa <= needs.NEWEST_ISA) == runs) for runs in (True, False))
-    cure = f"does not run {', '.join(by_others)}: {needs.NEWER_QEMU}; " if by_others else ""
+    missing = [*by_others, *([] if qemu.lets_words_trap else ["the matrix engine's words (run --engine-words)"])]
+    cure = f"does not run {', '.join(missing)}: {needs.NEWER_QEMU}; " if missing else ""
     return f"{cure}{', '.join(by_none)}: no published QEMU runs them, and code for them is compiled and linked alone"
 
 

@@ -81,6 +81,7 @@ def runner_of(
     copies: Copies = ANY_MOMENT,
     slots: bool = True,
     isa: str | None = None,
+    engine_words: bool = False,
 ) -> Runner:
     """Return where a case runs: on this machine, itself or as linalg, or on the simulator with the VTCM of its arch.
 
@@ -91,13 +92,16 @@ def runner_of(
         copies: when asynchronous copies are performed.
         slots: whether the simulator counts issue slots.
         isa: the instruction set of the code on the simulator, by default the newest that it runs.
+        engine_words: whether packets of the matrix engine are its own words there, which trap.
     """
     if target == "llvm":
         return Host(copies)
     if target == "mlir":
         return MlirHost(case)
     plan = case.settled
-    return Simulator(plan.arch, plan.vtcm_bytes, seconds, copies=copies, slots=slots, isa=isa)
+    return Simulator(
+        plan.arch, plan.vtcm_bytes, seconds, copies=copies, slots=slots, isa=isa, engine_words=engine_words
+    )
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:

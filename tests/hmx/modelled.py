@@ -18,6 +18,9 @@ from tests.hmx.definition import CHANNELS, POSITIONS, Array
 
 VECTORS = Path(os.environ.get("HEXCONV_HMX_VECTORS", Path(__file__).parent / "vectors"))
 
+PACKET_BYTES = 64
+"""At least the bytes of `struct hmx_packet`."""
+
 
 class State(ctypes.Structure):
     """`struct hmx`."""
@@ -64,8 +67,10 @@ class Modelled:
     def perform(self, words: list[int], registers: dict[int, int]) -> None:
         """Perform a packet, given by its words."""
         given = (ctypes.c_uint32 * 32)(*[registers.get(number, 0) for number in range(32)])
-        taken = library().hmx_perform(self._self, (ctypes.c_uint32 * 2)(*words, *[0] * (2 - len(words))), given)
+        packet = ctypes.create_string_buffer(PACKET_BYTES)
+        taken = library().hmx_read(packet, (ctypes.c_uint32 * 2)(*words, *[0] * (2 - len(words))), given)
         assert taken == len(words), [hex(word) for word in words]
+        library().hmx_perform(self._self, packet)
 
 
 def vectors() -> Iterator[Any]:

@@ -7,9 +7,11 @@ QEMU = "qemu-hexagon"
 INSTALL_QEMU = "apt-get install qemu-user"
 NEWEST_ISA = "v73"
 """The newest instruction set with HVX that any published QEMU runs."""
+WORDS_TRAP_FROM = 11
+"""The first QEMU on which a word that it doesn't know raises a signal; older ones end."""
 NEWER_QEMU = (
-    "QEMU 10 runs up to v73, and needs no root: download qemu-user of Debian's bookworm-backports (a static program), "
-    "dpkg-deb -x qemu-user_*.deb DIR, and put DIR/usr/bin first on PATH"
+    f"QEMU {WORDS_TRAP_FROM} runs up to v73, and needs no root: download qemu-user of Debian's trixie-backports (a "
+    "static program), dpkg-deb -x qemu-user_*.deb DIR, and put DIR/usr/bin first on PATH"
 )
 INSTALL_MLIR = "apt-get install mlir-19-tools"
 INSTALL_ZIG = "pip install ziglang"

@@ -18,6 +18,7 @@ from hexconv.run.simulator.needs import (
     NEWER_QEMU,
     QEMU,
     QEMU_ADDRESS_BYTES,
+    WORDS_TRAP_FROM,
     short_of_addresses,
 )
 from hexconv.run.simulator.toolchain import probe_program
@@ -58,6 +59,23 @@ class Qemu:
                 f"{QEMU} {self.version} runs up to {self.isa}, not {asked}; {NEWER_QEMU}; or take {self.isa}"
             )
         return asked
+
+    @property
+    def lets_words_trap(self) -> bool:
+        """Whether a word of the matrix engine raises a signal; an older simulator ends there."""
+        return int(self.version.split(".")[0]) >= WORDS_TRAP_FROM
+
+    def check_words(self) -> None:
+        """Refuse a simulator that ends on words of the matrix engine.
+
+        Raises:
+            ToolMissing: it is older than QEMU 11.
+        """
+        if not self.lets_words_trap:
+            raise ToolMissing(
+                f"the matrix engine's own words trap on QEMU {WORDS_TRAP_FROM} or newer, this is {self.version}; "
+                f"{NEWER_QEMU}; or leave --engine-words out"
+            )
 
 
 @dataclass(frozen=True)

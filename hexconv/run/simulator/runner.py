@@ -19,6 +19,7 @@ import numpy as np
 import tvm
 
 from hexconv.errors import Overran, RunFailed
+from hexconv.kernel.engine_words import trapping_functions
 from hexconv.lower.hexagon_object import HexagonObject, compile_for_hexagon, noting
 from hexconv.run.copy_engine import ANY_MOMENT, Copies, Fault, counts_of
 from hexconv.run.matrix_engine import engine_counts
@@ -63,7 +64,17 @@ def _uncounted(elf: bytes) -> Iterator[tuple[int, int]]:
 _MEMORY = {Arena.HEAP: "heap", Arena.VTCM: "VTCM"}
 
 
-_HOSTS = ("magic", "header_bytes", "image_bytes", "parent", "stack", "arenas", "argument_count", "arguments")
+_HOSTS = (
+    "magic",
+    "header_bytes",
+    "image_bytes",
+    "parent",
+    "has_engine_words",
+    "stack",
+    "arenas",
+    "argument_count",
+    "arguments",
+)
 """The fields of the header that the harness only reads."""
 
 
@@ -204,6 +215,8 @@ class Simulator:
         isa: the instruction set of the code, by default the newest that the installed simulator runs. Issue slots are
             counted by the rules of the one that is asked for, else by those of `arch`.
         events: whether to keep the kernel's calls of the harness as events; the calls take issue slots too.
+        engine_words: whether packets of the matrix engine are its own words, as on a device. Each traps, and the model
+            performs it; else kernels call the model.
     """
 
     arch: str = DEFAULT_ARCH
@@ -217,6 +230,7 @@ class Simulator:
     vtcm_loads: bool = True
     isa: str | None = None
     events: bool = False
+    engine_words: bool = False
 
     @property
     def target(self) -> str:
@@ -229,7 +243,7 @@ class Simulator:
         Raises:
             RunFailed: the kernel or the simulator failed, or broke a guard.
             Overran: it needs more time or memory than it may have.
-            ToolMissing: there is no simulator, none that runs this instruction set, or no zig.
+            ToolMissing: there is no simulator, none that runs this instruction set or lets words trap, or no zig.
             Unsupported: the size of a workspace is unknown, or there are too many arguments.
         """
         return self.run_object(self.compiled(module), inputs, outputs)
@@ -247,7 +261,7 @@ class Simulator:
         self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
     ) -> Measurement:
         """Run a compiled kernel once."""
-        executable = program(kernel)
+        executable = self._program(kernel)
         tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
         capacity = capacity_bytes(self.arch, self.vtcm_bytes) if kernel.vtcm_bytes else 0
         layout = laid_out(kernel, tensors, capacity)
@@ -259,6 +273,13 @@ class Simulator:
         loads = self._vtcm_scalar_loads(kernel, inputs, measured.outputs, layout) if kernel.vtcm_bytes else 0
         return replace(measured, slots=replace(measured.slots, vtcm_scalar_loads=loads))
 
+    def _program(self, kernel: HexagonObject) -> Path:
+        """Link a kernel: the harness has functions that call the model, which those with words take the place of."""
+        if not self.engine_words:
+            return program(kernel)
+        find_qemu().check_words()
+        return program(kernel, trapping_functions())
+
     def _vtcm_scalar_loads(
         self, kernel: HexagonObject, inputs: Sequence[Array], results: Sequence[Array], layout: Layout
     ) -> int | None:
@@ -268,7 +289,7 @@ class Simulator:
             return None
         shapes = [(array.shape, str(array.dtype)) for array in results]
         with opened(layout) as image:
-            again = replace(self, slots=False)._measure(image, noted, program(noted), inputs, shapes)
+            again = replace(self, slots=False)._measure(image, noted, self._program(noted), inputs, shapes)
             loads = int(image.header["vtcm_scalar_loads"])
         if any(not np.array_equal(one, other) for one, other in zip(again.outputs, results, strict=True)):
             raise RunFailed("the kernel had another result when its loads were counted; leave it out with --no-slots")
@@ -303,6 +324,7 @@ class Simulator:
         self.copies.ask(header["copies"])
         header["threads"]["seed"] = self.copies.seed % 2**32
         header["events"]["wanted"] = self.events
+        header["has_engine_words"] = self.engine_words
         asked, started = header.copy(), time.perf_counter()
         ending, blocks = self._ended(executable, image, trace)
         seconds = time.perf_counter() - started

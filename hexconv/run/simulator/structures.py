@@ -107,6 +107,7 @@ HEADER = _structure(
     ("parent", U32),
     ("tick_microseconds", U32),
     ("counter_start", U32),
+    ("has_engine_words", U32),
     ("stack", REGION),
     ("arenas", ARENA_PLAN, (len(Arena),)),
     ("argument_count", U32),

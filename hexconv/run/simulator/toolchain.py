@@ -57,22 +57,36 @@ def zig_version() -> str:
     return importlib.metadata.version("ziglang")
 
 
-def program(kernel: HexagonObject) -> Path:
+def program(kernel: HexagonObject, functions: str = "") -> Path:
     """Return a static program that runs this kernel in the harness, from the cache or linked now.
+
+    Args:
+        kernel: the kernel.
+        functions: C of functions that take the place of the harness's of their names.
 
     Raises:
         ToolMissing: zig is not installed, or the cache folder can't be written.
         RunFailed: the kernel doesn't link; the text names the symbols it asks for.
     """
-    harness, most_called = _harness(kernel.isa), _most_called(kernel.isa)
+    own, most_called = [_harness(kernel.isa), *_compiled_text(functions, kernel.isa)], _most_called(kernel.isa)
 
     def build(path: Path) -> None:
         try:
-            _link(kernel, (harness, most_called), path)
+            _link(kernel, (*own, most_called), path)
         except RunFailed:  # it calls more
-            _link(kernel, (harness, *(_library(source, kernel.isa) for source in _LIBRARIES)), path)
+            _link(kernel, (*own, *(_library(source, kernel.isa) for source in _LIBRARIES)), path)
 
-    return cached("programs", content_key(kernel.elf, harness.name, most_called.name), build)
+    return cached("programs", content_key(kernel.elf, *(part.name for part in (*own, most_called))), build)
+
+
+def _compiled_text(text: str, isa: str) -> list[Path]:
+    """Compile C; nothing where there is none."""
+    if not text:
+        return []
+    with scratch() as folder:
+        source = folder / "functions.c"
+        source.write_text(text)
+        return [kept_object(source, *harness_flags(isa))]
 
 
 def probe_program() -> Path:

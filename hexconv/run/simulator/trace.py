@@ -3,8 +3,8 @@
 QEMU writes a line for every block of packets that it runs (`-d exec,nochain`), and the packets of a block once
 (`-d in_asm`). A pipe takes it, so that no trace is kept; what is kept is how often each block followed each other one.
 
-Only what the harness counts is taken, between `counters_resume` and `counters_pause`, without the handler of the
-timer's signal.
+Only what the harness counts is taken, between `counters_resume` and `counters_pause`, without the handlers of signals:
+the timer's, and that of the matrix engine's words, which trap.
 """
 
 import fcntl
@@ -33,11 +33,14 @@ _EVENT = re.compile(
     rb"|^(IN):|^0x([0-9a-f]+): +0x[0-9a-f]+\s+(.*)$",
     re.MULTILINE,
 )
-_RESUME, _PAUSE, _HANDLER, _NAMELESS = b"counters_resume", b"counters_pause", b"take_sample", b""
+_RESUME, _PAUSE, _NAMELESS = b"counters_resume", b"counters_pause", b""
+_HANDLERS = frozenset((b"take_sample", b"perform_packet"))
+_QEMUS_OWN = 0x3000_0000
+"""From here on lies what QEMU maps itself, as the way back from a handler, a nameless block. Programs lie below."""
 _HELD = {b"counters_hold": True, b"counters_release": False}
 _THREADS = {b"thread_%d" % number: number for number in range(MAX_THREADS + 1)}
 """Functions of the harness: what runs behind one of them is that thread's; the first one's, no thread's."""
-_MARKS = frozenset((_RESUME, _PAUSE, _HANDLER, _NAMELESS, *_HELD, *_THREADS))
+_MARKS = frozenset((_RESUME, _PAUSE, _NAMELESS, *_HANDLERS, *_HELD, *_THREADS))
 
 
 @dataclass
@@ -107,10 +110,10 @@ class Reader:
         self._ran([event[0] for event in events[first:]])
 
     def _ran(self, blocks: list[bytes]) -> None:
-        """Count blocks that ran one after the other."""
-        if not blocks:
+        """Count blocks that ran one after the other; none of what a handler runs."""
+        if not blocks or self._in_handler:
             return
-        self._in_handler, self._last = False, None
+        self._last = None
         if not self._counting:
             return
         if self.blocks.stretches == 1:
@@ -128,7 +131,7 @@ class Reader:
             self._described = None
         elif stopped:
             self._did_not_run()
-        elif symbol == _HANDLER:
+        elif symbol in _HANDLERS:
             self._in_handler, self._last = True, None
         elif symbol in _HELD:
             self._held = _HELD[symbol]
@@ -138,8 +141,8 @@ class Reader:
             self._thread = _THREADS[symbol]
         elif symbol == _PAUSE:
             self._counting, self._last = False, None
-        elif self._in_handler:  # the way back from the handler, a nameless block of QEMU's own
-            self._in_handler = False
+        elif self._in_handler:
+            self._in_handler = int(block, 16) < _QEMUS_OWN
         else:
             self._ran([block])
 

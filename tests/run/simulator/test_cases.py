@@ -126,7 +126,7 @@ def test_an_instruction_set_that_nothing_here_runs_is_not_run_and_not_passed(
     assert row["passed"] is None
     assert "packets" not in row
     assert "not v81" in told.err
-    assert "bookworm-backports" in told.err
+    assert "trixie-backports" in told.err
     assert exit_code(["run", str(path), "--isa", "v68"]) == 2
     assert "--target hexagon" in capsys.readouterr().err
 

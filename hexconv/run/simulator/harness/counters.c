@@ -87,7 +87,7 @@ struct counts counters_total(void) {
 /* What sending ourselves a signal leaves in the counters. */
 static __attribute__((noinline)) struct sample trace_of_a_signal(void *handler) {
     const int32_t self = system_call4(SYS_GETPID, 0, 0, 0, 0);
-    on_signal(SIG_VTALRM, handler, 0);
+    on_signal(SIG_VTALRM, handler, 0, 0);
     const struct sample before = read_counters();
     system_call4(SYS_KILL, (uintptr_t)self, SIG_VTALRM, 0, 0);
     struct sample after = read_counters();
@@ -101,6 +101,33 @@ static bool leave_no_trace(void) {
     const struct sample noisy = trace_of_a_signal((void *)take_sample);
     for (int i = 0; i < COUNTERS; i++) trace[i] = noisy.value[i] - quiet.value[i];
     const struct sample traceless = trace_of_a_signal((void *)take_sample);
+    return __builtin_memcmp(&traceless, &quiet, sizeof quiet) == 0;
+}
+
+/* What a call of a function leaves in the counters. */
+static __attribute__((noinline)) struct sample trace_of_a_call(void (*function)(void)) {
+    const struct sample before = read_counters();
+    function();
+    struct sample after = read_counters();
+    for (int i = 0; i < COUNTERS; i++) after.value[i] -= before.value[i];
+    return after;
+}
+
+static struct sample frozen;
+static uint32_t trace_of_a_trap[COUNTERS]; /* what a trap executes outside of its freeze and its thaw */
+
+void __attribute__((noinline)) counters_freeze(void) { frozen = read_counters(); }
+
+void __attribute__((noinline)) counters_thaw(void) {
+    struct sample then = frozen;
+    for (int i = 0; i < COUNTERS; i++) then.value[i] -= trace_of_a_trap[i];
+    write_counters(then);
+}
+
+bool counters_know_trap(void (*trapping)(void), void (*plain)(void)) {
+    const struct sample quiet = trace_of_a_call(plain), noisy = trace_of_a_call(trapping);
+    for (int i = 0; i < COUNTERS; i++) trace_of_a_trap[i] = noisy.value[i] - quiet.value[i];
+    const struct sample traceless = trace_of_a_call(trapping);
     return __builtin_memcmp(&traceless, &quiet, sizeof quiet) == 0;
 }
 

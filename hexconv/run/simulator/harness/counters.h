@@ -21,6 +21,12 @@ void counters_pause(void);
 void counters_hold(void);
 void counters_release(void);
 
+/* The handler of a packet that traps begins with a freeze and ends with a thaw: it leaves no trace, and the packet counts as
+ * one of one instruction. `plain` is `trapping` with a packet that does nothing; false if counts can't be kept exact. */
+void counters_freeze(void);
+void counters_thaw(void);
+bool counters_know_trap(void (*trapping)(void), void (*plain)(void));
+
 /* Count for a thread from here on; for ALONE, count for no thread. */
 void counters_of(int thread);
 

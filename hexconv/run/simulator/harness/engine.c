@@ -6,15 +6,22 @@
 #include "system.h"
 #include "workspace.h"
 
+/* A kernel that has the engine's own words has functions of these names. */
+#define WEAK __attribute__((weak))
+
 enum { RANGE = 0x700 | 31, CHECKED = 512, ENGINE_DIFFERS = 72 };
 
 static struct hmx engine, plain;
 static int is_ready;
 
-static void enter(void) {
-    counters_pause();
+static void prepare(void) {
     if (!is_ready) hmx_reset(&engine, 0, ~0u, 75);
     is_ready = 1;
+}
+
+static void enter(void) {
+    counters_pause();
+    prepare();
 }
 
 static int32_t leave_to_kernel(void) {
@@ -67,19 +74,23 @@ UNCOUNTED static int differs(void) {
     return 0;
 }
 
-int32_t hexconv_hmx_clear(void) {
-    enter();
+/* What each packet does, and what is counted of it; functions of packets have it inside, so that none has more packets in
+ * front of the model than a device has in front of its packet. */
+#define INSIDE static inline __attribute__((always_inline))
+
+INSIDE void clear(void) {
     hmx_clear(&engine);
     image->engine.clears++;
+}
+
+WEAK int32_t hexconv_hmx_clear(void) {
+    enter();
+    clear();
     return leave_to_kernel();
 }
 
-/* Inside of every function, so that none has more packets in front of the model than a device has in front of its packet. */
-#define INSIDE static inline __attribute__((always_inline))
-
-INSIDE int32_t multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
-                          enum hmx_rows by_rows, enum hmx_columns by_columns) {
-    enter();
+INSIDE void multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
+                       enum hmx_rows by_rows, enum hmx_columns by_columns) {
     const struct taps rows = taps_of(tap >> 8 & 7, by_rows == HMX_ROWS_DILATE, by_rows == HMX_ROWS_SINGLE);
     const struct taps columns = taps_of(tap >> 5 & 7, by_columns == HMX_COLUMNS_DILATE, by_columns == HMX_COLUMNS_SINGLE);
     const uint32_t rs = (uint32_t)(uintptr_t)tile | (uint32_t)tap, ws = (uint32_t)(uintptr_t)weights;
@@ -99,33 +110,75 @@ INSIDE int32_t multiplied(const uint8_t *tile, int32_t tap, int32_t below, const
         if (differs()) leave(ENGINE_DIFFERS);
     }
     image->engine.taps += counted(rows) * counted(columns);
-    return leave_to_kernel();
 }
 
-#define MULTIPLY(name, rows, columns)                                                                                     \
-    int32_t hexconv_hmx_##name(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last) {    \
-        return multiplied(tile, tap, below, weights, last, rows, columns);                                                \
+#define MULTIPLY(name, rows, columns)                                                                                       \
+    WEAK int32_t hexconv_hmx_##name(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last) { \
+        enter();                                                                                                            \
+        multiplied(tile, tap, below, weights, last, rows, columns);                                                         \
+        return leave_to_kernel();                                                                                           \
     }
 HEXCONV_HMX_MULTIPLIES(MULTIPLY)
 
-int32_t hexconv_hmx_bias(const int32_t *table) {
-    enter();
+INSIDE void loaded(const int32_t *table) {
     look_at(table, HMX_TABLE_BYTES, HMX_TABLE_BYTES);
     hmx_load_bias(&engine, (uint32_t)(uintptr_t)table, 1);
     image->engine.table_loads++;
+}
+
+WEAK int32_t hexconv_hmx_bias(const int32_t *table) {
+    enter();
+    loaded(table);
     return leave_to_kernel();
 }
 
-INSIDE int32_t stored(uint8_t *tile, int32_t split, enum hmx_side side, int retains, int saturates) {
-    enter();
+INSIDE void stored(uint8_t *tile, int32_t split, enum hmx_side side, int retains, int saturates) {
     look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
     hmx_store_sums(&engine, (uint32_t)(uintptr_t)tile | (uint32_t)split, RANGE, HMX_CHANNEL_MINOR, side, saturates, retains, 8);
     image->engine.stores++;
-    return leave_to_kernel();
 }
 
-#define STORE(name, is_after, retains, saturates)               \
-    int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split) {  \
-        return stored(tile, split, is_after ? HMX_AFTER : HMX_BEFORE, retains, saturates); \
+#define STORE(name, is_after, retains, saturates)                                   \
+    WEAK int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split) {                 \
+        enter();                                                                    \
+        stored(tile, split, is_after ? HMX_AFTER : HMX_BEFORE, retains, saturates); \
+        return leave_to_kernel();                                                   \
     }
 HEXCONV_HMX_STORES(STORE)
+
+/* --- real words ---------------------------------------------------------------------------------------------------- */
+
+static void *at(uint32_t address) { return (void *)(uintptr_t)address; }
+
+int engine_reads(struct hmx_packet *found, const uint32_t *words, const uint32_t *registers) {
+    const int taken = hmx_read(found, words, registers);
+    const struct hmx_activations *by = &found->activations;
+    const int is_whole = by->order == HMX_CHANNEL_MINOR && by->rt % HMX_CROUTON_BYTES == RANGE;
+    switch (found->kind) {
+    case HMX_MULTIPLY: {
+        const int by_rows = by->rows == HMX_ROWS || by->rows == HMX_ROWS_SINGLE || by->rows == HMX_ROWS_DILATE;
+        const enum hmx_columns columns = found->weights.columns;
+        const int by_columns = columns == HMX_COLUMNS || columns == HMX_COLUMNS_SINGLE || columns == HMX_COLUMNS_DILATE;
+        return is_whole && by_rows && by_columns && by->rs % 32 == 0 ? taken : 0;
+    }
+    case HMX_STORE_SUMS: return is_whole && found->bits == 8 ? taken : 0;
+    case HMX_LOAD_BIAS: return found->has_high_words ? taken : 0;
+    case HMX_CLEAR: return taken;
+    default: return 0;
+    }
+}
+
+void engine_performs(const struct hmx_packet *packet) {
+    const uint32_t rs = packet->activations.rs, rt = packet->activations.rt;
+    const uint32_t tile = rs / HMX_CROUTON_BYTES * HMX_CROUTON_BYTES;
+    prepare();
+    switch (packet->kind) {
+    case HMX_MULTIPLY:
+        multiplied(at(tile), (int32_t)(rs - tile), (int32_t)(rt - RANGE), at(packet->weights.rs), (int32_t)packet->weights.rt,
+                   packet->activations.rows, packet->weights.columns);
+        break;
+    case HMX_STORE_SUMS: stored(at(tile), (int32_t)(rs - tile), packet->side, packet->retains, packet->saturates); break;
+    case HMX_LOAD_BIAS: loaded(at(rs)); break;
+    default: clear(); break;
+    }
+}

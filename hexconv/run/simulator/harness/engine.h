@@ -1,4 +1,5 @@
-/* What code calls for the matrix engine: each function is one packet, here performed by the model (hmx.h). */
+/* What code calls for the matrix engine: each function is one packet, here performed by the model (hmx.h); and packets of
+ * the engine's own words, which trap (traps.c). */
 #ifndef HEXCONV_ENGINE_H
 #define HEXCONV_ENGINE_H
 
@@ -47,5 +48,10 @@ int32_t hexconv_hmx_bias(const int32_t *table);
     each(store_after_retain_sat, 1, 1, 1)
 #define HEXCONV_HMX_STORE(name, is_after, retains, saturates) int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split);
 HEXCONV_HMX_STORES(HEXCONV_HMX_STORE)
+
+/* Read one of these packets from words; return how many it has, 0 where these are none. */
+int engine_reads(struct hmx_packet *found, const uint32_t *words, const uint32_t *registers);
+/* Perform it, and count it. */
+void engine_performs(const struct hmx_packet *packet);
 
 #endif

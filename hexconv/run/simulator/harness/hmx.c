@@ -326,33 +326,46 @@ static int read_weights(uint32_t word, struct hmx_weights *found) {
     return 1;
 }
 
-int hmx_perform(struct hmx *engine, const uint32_t *words, const uint32_t *registers) {
+int hmx_read(struct hmx_packet *found, const uint32_t *words, const uint32_t *registers) {
     const uint32_t word = words[0], rs = registers[word >> 16 & 31], rt = registers[word >> 8 & 31];
-    struct hmx_activations activations = {rs, rt, HMX_CHANNEL_MINOR, HMX_ROWS};
-    struct hmx_weights weights;
-    if (read_activations(word, &activations) && (word & 0xC000) != 0xC000 && read_weights(words[1], &weights)) {
-        weights.rs = registers[words[1] >> 16 & 31], weights.rt = registers[words[1] >> 8 & 31];
-        hmx_multiply(engine, &activations, &weights);
+    *found = (struct hmx_packet){.activations = {rs, rt, HMX_CHANNEL_MINOR, HMX_ROWS}};
+    if (read_activations(word, &found->activations) && (word & 0xC000) != 0xC000 && read_weights(words[1], &found->weights)) {
+        found->weights.rs = registers[words[1] >> 16 & 31], found->weights.rt = registers[words[1] >> 8 & 31];
+        found->kind = HMX_MULTIPLY;
         return 2;
     }
-    if ((word & 0xFFE00FFE) == 0x920003FE) {
-        hmx_load_bias(engine, rs, !(word & 1));
-        return 1;
-    }
-    if ((word & 0xFFE02000) != 0xA6E00000) return 0;
     const unsigned kind = word & 63, target = word >> 8 & 31;
-    if (kind < 16)
-        hmx_store_sums(engine, rs, rt, kind & 1 ? HMX_CHANNEL_MINOR : HMX_SPATIAL_MAJOR, kind >> 2 & 1 ? HMX_AFTER : HMX_BEFORE,
-                       !(kind >> 1 & 1), (int)(kind >> 3), 8);
-    else if (kind == 16 && (target == 23 || target == 24))
-        hmx_convert(engine, rs, target == 23 ? 8 : 16);
-    else if (kind == 17)
-        hmx_clear(engine);
-    else if (kind == 20)
-        hmx_swap(engine);
-    else if (kind == 24 || kind == 25 || kind == 27 || kind == 28)
-        hmx_store_converted(engine, rs, rt, kind == 25 || kind == 28 ? HMX_CHANNEL_MINOR : HMX_SPATIAL_MAJOR, kind > 25);
-    else
-        return 0;
-    return 1;
+    const int is_other = (word & 0xFFE02000) == 0xA6E00000;
+    found->activations.order = kind == 25 || kind == 28 || (kind < 16 && kind & 1) ? HMX_CHANNEL_MINOR : HMX_SPATIAL_MAJOR;
+    found->side = kind >> 2 & 1 ? HMX_AFTER : HMX_BEFORE, found->saturates = !(kind >> 1 & 1), found->retains = kind >> 3 & 1;
+    found->bits = kind == 16 && target == 24 ? 16 : 8, found->is_older = kind > 25, found->has_high_words = !(word & 1);
+    if ((word & 0xFFE00FFE) == 0x920003FE)
+        found->kind = HMX_LOAD_BIAS;
+    else if (is_other && kind < 16)
+        found->kind = HMX_STORE_SUMS;
+    else if (is_other && kind == 16 && (target == 23 || target == 24))
+        found->kind = HMX_CONVERT;
+    else if (is_other && kind == 17)
+        found->kind = HMX_CLEAR;
+    else if (is_other && kind == 20)
+        found->kind = HMX_SWAP;
+    else if (is_other && (kind == 24 || kind == 25 || kind == 27 || kind == 28))
+        found->kind = HMX_STORE_CONVERTED;
+    return found->kind != HMX_NOTHING;
+}
+
+void hmx_perform(struct hmx *engine, const struct hmx_packet *packet) {
+    const struct hmx_activations *by = &packet->activations;
+    switch (packet->kind) {
+    case HMX_MULTIPLY: hmx_multiply(engine, by, &packet->weights); break;
+    case HMX_LOAD_BIAS: hmx_load_bias(engine, by->rs, packet->has_high_words); break;
+    case HMX_STORE_SUMS:
+        hmx_store_sums(engine, by->rs, by->rt, by->order, packet->side, packet->saturates, packet->retains, packet->bits);
+        break;
+    case HMX_CONVERT: hmx_convert(engine, by->rs, packet->bits); break;
+    case HMX_CLEAR: hmx_clear(engine); break;
+    case HMX_SWAP: hmx_swap(engine); break;
+    case HMX_STORE_CONVERTED: hmx_store_converted(engine, by->rs, by->rt, by->order, packet->is_older); break;
+    case HMX_NOTHING: break;
+    }
 }

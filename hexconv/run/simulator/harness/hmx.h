@@ -66,8 +66,29 @@ void hmx_convert(struct hmx *engine, uint32_t rs, int bits);
 /* mxmem(rs, rt)[:cm][:deep] = cvt; `is_older` is :deep */
 void hmx_store_converted(struct hmx *engine, uint32_t rs, uint32_t rt, enum hmx_order order, int is_older);
 
-/* Perform the packet at `words`, given the registers; return the words taken, 0 where it is none of these. */
-int hmx_perform(struct hmx *engine, const uint32_t *words, const uint32_t *registers);
+enum hmx_kind {
+    HMX_NOTHING,
+    HMX_MULTIPLY,
+    HMX_LOAD_BIAS,
+    HMX_STORE_SUMS,
+    HMX_CONVERT,
+    HMX_CLEAR,
+    HMX_SWAP,
+    HMX_STORE_CONVERTED
+};
+
+/* A packet as its words and registers say it. */
+struct hmx_packet {
+    enum hmx_kind kind;
+    struct hmx_activations activations; /* of any other packet: its registers, and the order of a store */
+    struct hmx_weights weights;
+    enum hmx_side side;
+    int saturates, retains, bits, is_older, has_high_words;
+};
+
+/* Read the packet at `words`, given the registers; return the words taken, 0 where it is none of these. */
+int hmx_read(struct hmx_packet *found, const uint32_t *words, const uint32_t *registers);
+void hmx_perform(struct hmx *engine, const struct hmx_packet *packet);
 
 /* A word of a bias table. */
 uint64_t hmx_bias_word(int32_t added, int exponent, unsigned scale, unsigned offset, int shape);

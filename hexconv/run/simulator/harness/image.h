@@ -62,6 +62,7 @@ struct image {
     uint32_t parent; /* the process that waits for this run */
     uint32_t tick_microseconds;
     uint32_t counter_start; /* what the 32-bit counters hold before the kernel */
+    uint32_t has_engine_words; /* whether the kernel has the matrix engine's own words, which trap */
     struct region stack; /* as many bytes for each thread as for what runs outside of them */
     struct arena_plan arenas[ARENAS];
     uint32_t argument_count;

@@ -1,4 +1,5 @@
 /* Run a kernel: map the image, describe its arguments to TVM's code, call it once, leave the result in the image. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
@@ -10,6 +11,7 @@
 #include "notes.h"
 #include "system.h"
 #include "threads.h"
+#include "traps.h"
 
 enum { IMAGE_FILE = 0, PROT_READ_WRITE = 3, MAP_SHARED = 1, PR_SET_PDEATHSIG = 1 };
 #define IMAGE_ADDRESS 0x50000000u /* where the image is asked to begin: a whole line, so that its VTCM begins with one, too */
@@ -53,7 +55,7 @@ static void catch_faults(void) {
     system_call4(SYS_SIGALTSTACK, (uintptr_t)&alternative, 0, 0, 0);
     const int faults[] = {SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE};
     for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
-        on_signal(faults[i], (void *)on_fault, SA_SIGINFO | SA_ONSTACK);
+        on_signal(faults[i], (void *)on_fault, SA_SIGINFO | SA_ONSTACK, 0);
 }
 
 static void describe(const struct argument *argument, DLTensor *tensor, TVMFFIAny *any) {
@@ -87,7 +89,8 @@ static int call_kernel(void) {
 _Noreturn void harness_run(void) {
     end_with_parent();
     catch_faults();
-    if (!counters_open(image->counter_start, image->tick_microseconds)) {
+    const bool is_exact = !image->has_engine_words || traps_open((void *)on_fault);
+    if (!is_exact || !counters_open(image->counter_start, image->tick_microseconds)) {
         image->state = STATE_REFUSED;
         leave(0);
     }

@@ -46,8 +46,7 @@ enum { SA_SIGINFO = 0x4, SA_ONSTACK = 0x08000000 };
 
 struct signal_action {
     void *handler;
-    unsigned long flags;
-    void *restorer;
+    unsigned long flags; /* Hexagon has no restorer behind it */
     uint32_t mask[2];
 };
 
@@ -56,8 +55,9 @@ struct signal_information {
     uint32_t address;
 };
 
-static inline void on_signal(int number, void *handler, unsigned long flags) {
-    const struct signal_action action = {handler, flags, 0, {0, 0}};
+/* Set the handler of a signal; `waiting` is a signal that waits while it runs, 0 for none. */
+static inline void on_signal(int number, void *handler, unsigned long flags, int waiting) {
+    const struct signal_action action = {handler, flags, {waiting ? 1u << (waiting - 1) : 0, 0}};
     system_call4(SYS_RT_SIGACTION, (uintptr_t)number, (uintptr_t)&action, 0, sizeof action.mask);
 }
 
