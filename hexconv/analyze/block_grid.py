@@ -70,14 +70,13 @@ from hexconv.kernel.engine import (
     TABLES_WORDS,
     TAP_BYTES,
     EnginePackets,
+    TileRow,
     engine_diagonal,
     engine_filter,
     is_converted,
     kernel_copies,
-    multiplied,
     read_blocks,
     row_packets,
-    tap_packets,
 )
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
@@ -393,7 +392,8 @@ def _more_packets(axes: BlockAxes, index: int, held: int) -> int:
         return 0
     first = np.arange(target.channel_blocks)[:, None] % held * kernels
     begins = (first + np.arange(kernels)) * (taps * TAP_BYTES)
-    packets = multiplied(chain.conv[index], source, target)
+    rows = TileRow.rows_of(chain, index, source, target)
+    packets = [each for row in rows for each in row.multiplied]
     return sum(int(packet.crosses(begins).sum()) * (packet.taps - 1) * times for packet, times in packets)
 
 
@@ -425,9 +425,9 @@ def _first_cut(axes: BlockAxes, index: int) -> float:
     conv, source, target = axes.chain.conv[index], axes.extents[index], axes.extents[index + 1]
     packets = {
         (each.first, each.first + each.taps)
-        for phase in target.images
+        for row in TileRow.rows_of(axes.chain, index, source, target)
         for is_beyond in (False, True)
-        for each in tap_packets(conv, source.phases, phase, is_beyond)
+        for each in row.packets(is_beyond)
     }
     taps, of_line = prod(conv.kernel), LINE_BYTES // TAP_BYTES
     ends = (line for line in range(1, taps) if any(a < line * of_line % taps < b for a, b in packets))
@@ -436,8 +436,8 @@ def _first_cut(axes: BlockAxes, index: int) -> float:
 
 def _reads_below(axes: BlockAxes, index: int) -> bool:
     """Whether a packet of conv `index` reads the crouton below, too: in phase images few taps reach it."""
-    phases, conv = axes.extents[index].phases, axes.chain.conv[index]
-    return any(each.row for phase in axes.extents[index + 1].images for each in tap_packets(conv, phases, phase))
+    rows = TileRow.rows_of(axes.chain, index, *axes.extents[index : index + 2])
+    return any(each.row for row in rows for each in row.packets())
 
 
 def _row_elements(axes: BlockAxes, tensor: int) -> int:

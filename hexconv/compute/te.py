@@ -20,7 +20,7 @@ from hexconv.spec.activations import PRELU, SLOPE, TABLE
 from hexconv.spec.addition import Add
 from hexconv.spec.code_sums import CodeSum, integer_form
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.extents import CHANNEL_BLOCK, added_at
+from hexconv.spec.extents import CHANNEL_BLOCK, added_at, unstored_columns
 from hexconv.spec.names import INPUT_CACHE, OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.strips import Strips
@@ -52,11 +52,20 @@ class Source:
         tensor: the packed tensor.
         stored: which part of it is stored, and how; the rest of its last channel block is never read.
         zero_point: the zero point of its elements.
+        unstored: the columns of padding left of those that are stored; None where all padding is. Where some isn't,
+            packets that know which columns are there take the place of the sums, which read the nearest.
     """
 
     tensor: te.Tensor
     stored: Stored
     zero_point: int
+    unstored: int | None = None
+
+    def column(self, column: Index) -> Index:
+        """The stored column of one that is counted from the first of padding."""
+        if self.unstored is None:
+            return column
+        return tirx.min(tirx.max(column - self.unstored, 0), self.stored.extents.columns - 1)
 
 
 @dataclass(frozen=True)
@@ -160,7 +169,7 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     def product(to: Position) -> tirx.Expr:
         first = first_channel(filter.diagonal, to.channel) if filter.diagonal else to.channel // outputs * inputs
         channel = rc if conv.groups == 1 else first + rc
-        at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
+        at = Position(to.n, to.row * sh + rh * dh, source.column(to.column * sw + rw * dw), channel)
         value = source.stored.element_at(source.tensor, at)
         tap = filter.element_at(to.channel, rc, rh, rw)
         factors = centred(value, source.zero_point, of_product), centred(tap, filter.zero_point, of_product)
@@ -427,7 +436,8 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     vectors = _vectors(chain, layouts)
     tensors = [pack_input(image, stored[0], chain.padding_value(0), strips)]
     for index in range(len(chain.conv)):
-        source = Source(tensors[index], stored[index], chain.output_zero_point(index))
+        unstored = unstored_columns(chain, index, stored[index + 1].extents)
+        source = Source(tensors[index], stored[index], chain.output_zero_point(index), unstored)
         ends = has_epilogue(chain, index, layouts)
         operands = ConvOperands(biases[index], vectors[index], lookup_place if layouts.has_rows else _as_it_is)
         operands = with_addend(chain, index, operands, stored, tensors)

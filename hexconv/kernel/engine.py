@@ -13,7 +13,7 @@ import numpy as np
 from hexconv.kernel.layouts import FILTER_TAG, Diagonal, NestLayouts, Packing
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents, blocks
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents, blocks, unstored_columns
 from hexconv.spec.kernels import Kernel, signed_zero_point
 from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.phases import Phases, stride_phases
@@ -156,12 +156,12 @@ def _pieces(places: Sequence[int]) -> list[tuple[str, int, int]]:
 
 
 def last_column(conv: Conv2d, images: Phases, phase: int) -> int:
-    """Return the column of the sums in which output 0 of a phase stands."""
+    """Return the last column of the taps of a phase: where all padding is stored, that of output 0 in the sums."""
     return (conv.stride[1] * phase + conv.reach[1] - 1) // images[1]
 
 
 def tap_packets(
-    conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0), is_beyond: bool = False
+    conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0), is_beyond: bool = False, unstored: int = 0
 ) -> tuple[TapPacket, ...]:
     """Return the packets that multiply croutons by all taps, one where taps are 1 or 2 apart in one image.
 
@@ -171,6 +171,7 @@ def tap_packets(
         phase: the phase of the outputs.
         is_beyond: whether the crouton lies right of the last tile, so that only what it adds to that tile counts: the
             first column of a kernel adds nothing there.
+        unstored: the columns of padding left of those that are stored.
 
     >>> from hexconv.spec import Conv2d
     >>> [each.name for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(2, 1)))]
@@ -190,7 +191,7 @@ def tap_packets(
         for columns in _classes(conv.kernel[1], conv.dilation[1], images[1]):
             image = down[rows[0]][1], right[columns[0]][1]
             every = [last - right[column][0] for column in reversed(columns)]
-            kept = [column for column in every if column < last] if is_beyond else every
+            kept = [column for column in every if column < last - unstored] if is_beyond else every
             across, places = _pieces(kept) if kept else [], [down[row][0] for row in rows]
             single = [("single" if place else "all", place, 1) for place in places]
             for by_row, row, of_rows in _pieces(places) if len(across) == 1 and kept == every else single:
@@ -203,6 +204,76 @@ def tap_packets(
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class TileRow:
+    """A row of tiles of one phase of what a conv makes, and the row of croutons that it reads.
+
+    Attributes:
+        conv: the conv.
+        images: the phase images of the source.
+        phase: the phase of the outputs.
+        croutons: the croutons of the source.
+        tiles: the tiles.
+        columns: the columns of outputs in them.
+        unstored: the columns of padding left of those that are stored; None where all padding is stored.
+    """
+
+    conv: Conv2d
+    images: Phases
+    phase: Phases
+    croutons: int
+    tiles: int
+    columns: int
+    unstored: int | None
+
+    @classmethod
+    def rows_of(cls, chain: Chain, index: int, source: Extents, target: Extents) -> "tuple[TileRow, ...]":
+        """Return a row of each phase of what conv `index` (from 0) of a chain makes.
+
+        Args:
+            chain: the chain as its nest has it.
+            index: the number of the conv.
+            source: the tensor that it reads.
+            target: the tensor that it makes.
+        """
+        unstored, conv = unstored_columns(chain, index, target), chain.conv[index]
+        sizes = source.phase_columns, target.phase_columns, target.columns
+        return tuple(cls(conv, source.phases, phase, *sizes, unstored) for phase in target.images)
+
+    @property
+    def end(self) -> int:
+        """The column of the sums in which output 0 stands."""
+        return last_column(self.conv, self.images, self.phase[1]) - (self.unstored or 0)
+
+    @property
+    def spills_last(self) -> bool:
+        """Whether sums right of the last crouton are outputs, without a crouton there: its padding isn't stored."""
+        return self.unstored is not None and self.columns > self.tiles * COLUMN_BLOCK - self.end
+
+    @property
+    def read(self) -> int:
+        """The croutons that are read: one more than tiles where products leave the last."""
+        return min(self.croutons, self.tiles + 1) if self.end > 0 else self.tiles
+
+    def packets(self, is_beyond: bool = False) -> tuple[TapPacket, ...]:
+        """The packets of a crouton, or of that right of the last tile."""
+        return tap_packets(self.conv, self.images, self.phase, is_beyond, self.unstored or 0)
+
+    @property
+    def multiplied(self) -> Iterator[tuple[TapPacket, int]]:
+        """The packets of the row, for a kernel of 32 inputs and outputs, and the croutons each reads."""
+        beyond = max(self.read - self.tiles, 0)
+        yield from ((packet, self.read - beyond) for packet in self.packets())
+        yield from ((packet, beyond) for packet in self.packets(is_beyond=True))
+
+    @property
+    def halves(self) -> int:
+        """How often sums are stored: on both sides of a column, but where nothing right of the last tile is output."""
+        if self.end == 0:
+            return self.tiles
+        return self.tiles + (self.tiles if self.spills_last else self.read - 1)
+
+
 def row_packets(chain: Chain, index: int, source: Extents, target: Extents) -> EnginePackets:
     """Count the packets of a row of tiles of one block of output channels, of all phases.
 
@@ -213,32 +284,17 @@ def row_packets(chain: Chain, index: int, source: Extents, target: Extents) -> E
         target: the tensor that is made.
     """
     conv, kernels = chain.conv[index], read_blocks(chain, index) * kernel_copies(chain, index)
-    found = EnginePackets(
-        multiplies=kernels * sum(times for _, times in multiplied(conv, source, target)),
-        taps=kernels * sum(packet.taps * times for packet, times in multiplied(conv, source, target)),
-    )
-    for phase in target.images:
-        croutons, tiles = _croutons(conv, source, target, phase), target.phase_columns
-        halves = tiles + (croutons - 1 if last_column(conv, source.phases, phase[1]) > 0 else 0)
-        stores = halves * (1 if is_converted(conv) else len(EXPONENTS))
-        loads = 1 if is_converted(conv) else stores
-        found = found + EnginePackets(stores=stores, table_loads=loads, clears=1)
+    found = EnginePackets()
+    for row in TileRow.rows_of(chain, index, source, target):
+        stores = row.halves * (1 if is_converted(conv) else len(EXPONENTS))
+        found = found + EnginePackets(
+            multiplies=kernels * sum(times for _, times in row.multiplied),
+            taps=kernels * sum(packet.taps * times for packet, times in row.multiplied),
+            stores=stores,
+            table_loads=1 if is_converted(conv) else stores,
+            clears=1,
+        )
     return found
-
-
-def _croutons(conv: Conv2d, source: Extents, target: Extents, phase: Phases) -> int:
-    """Count the croutons that a row of tiles of a phase reads: one more than tiles where products leave the last."""
-    spills = last_column(conv, source.phases, phase[1]) > 0
-    return min(source.phase_columns, target.phase_columns + 1) if spills else target.phase_columns
-
-
-def multiplied(conv: Conv2d, source: Extents, target: Extents) -> Iterator[tuple[TapPacket, int]]:
-    """Yield the packets of a row of tiles, for a kernel of 32 inputs and outputs, and the croutons each reads."""
-    for phase in target.images:
-        beyond = max(_croutons(conv, source, target, phase) - target.phase_columns, 0)
-        inside = _croutons(conv, source, target, phase) - beyond
-        yield from ((packet, inside) for packet in tap_packets(conv, source.phases, phase))
-        yield from ((packet, beyond) for packet in tap_packets(conv, source.phases, phase, is_beyond=True))
 
 
 def is_converted(conv: Conv2d) -> bool:

@@ -37,15 +37,14 @@ from hexconv.kernel.engine import (
     TAP_BYTES,
     WHOLE,
     TapPacket,
+    TileRow,
     bias_tables,
     convert_tables,
     is_converted,
     kernel_copies,
-    last_column,
     read_blocks,
     table_word,
     tables_words,
-    tap_packets,
 )
 from hexconv.kernel.engine_words import PREFIX
 from hexconv.kernel.row_conv import RowConv, row_conv
@@ -63,7 +62,6 @@ from hexconv.spec.capacities import SCOPE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
 from hexconv.spec.names import numbered
-from hexconv.spec.phases import Phases
 from hexconv.spec.vectors import CODES, CONVERTS, OF_CHANNELS, Array, in_lookup_order, in_whole_blocks
 from hexconv.tir import marks
 from hexconv.tir.statements import Block, Number, int32
@@ -209,11 +207,12 @@ class EngineConv:
     def emit_sums(self, at: EngineSums) -> tirx.Stmt:
         """Emit the packets of a tile of sums."""
         block, target = Block(), self._extents[1]
-        for number, phase in enumerate(target.images):
+        rows = TileRow.rows_of(self.conv.chain, self.conv.index, *self._extents)
+        for number, row in enumerate(rows):
             tile = at.tile - number * target.phase_columns
 
-            def emit(to: Block, tile: tirx.Expr = tile, phase: Phases = phase) -> None:
-                self._emit_phase(to, at, tile, phase)
+            def emit(to: Block, tile: tirx.Expr = tile, row: TileRow = row) -> None:
+                self._emit_row(to, at, tile, row)
 
             if target.phases == WHOLE:
                 emit(block)
@@ -227,11 +226,10 @@ class EngineConv:
         source, target = tensor_extents(self.conv.chain)[self.conv.number - 1 :][:2]
         return source, target
 
-    def _emit_phase(self, block: Block, at: EngineSums, at_tile: tirx.Expr, phase: Phases) -> None:
-        """Emit the packets of a tile of sums, the tile `at_tile` of its phase image."""
-        conv, of = self.conv.spec, self._extents[0]
-        packets, end = tap_packets(conv, of.phases, phase), last_column(conv, of.phases, phase[1])
-        beyond, tiles = tap_packets(conv, of.phases, phase, is_beyond=True), self._extents[1].phase_columns
+    def _emit_row(self, block: Block, at: EngineSums, at_tile: tirx.Expr, of_row: TileRow) -> None:
+        """Emit the packets of a tile of sums, the tile `at_tile` of a row of its phase image."""
+        conv, of, packets = self.conv.spec, self._extents[0], of_row.packets()
+        beyond, tiles, end = of_row.packets(is_beyond=True), of_row.tiles, of_row.end
         last_row = max(each.row for each in packets)
 
         def multiply(to: Block, tile: Number, packets: Sequence[TapPacket] = packets) -> None:
@@ -247,18 +245,24 @@ class EngineConv:
                 self._load_table(to, 0)
             multiply(to, ZERO)
 
-        def finish(to: Block) -> None:
-            if tiles < of.phase_columns:
+        def read_next(to: Block) -> None:
+            if tiles < of_row.croutons:
                 to.when(at_tile + 1 < tiles, lambda inner: multiply(inner, at_tile + 1))
                 to.when(at_tile + 1 >= tiles, lambda inner: multiply(inner, at_tile + 1, beyond))
             else:
                 multiply(to, at_tile + 1)
+            if not of_row.spills_last:
+                store_rest(to)
+
+        def store_rest(to: Block) -> None:
             self._store(to, at, COLUMN_BLOCK - end, "_after", retains=True)
 
         block.when(at_tile == 0, begin)
         if end:
             self._store(block, at, COLUMN_BLOCK - end, "_before", retains=False)
-            block.when(at_tile + 1 < of.phase_columns, finish)
+            block.when(at_tile + 1 < of_row.croutons, read_next)
+            if of_row.spills_last:
+                store_rest(block)
         else:
             block.when(at_tile > 0, lambda to: multiply(to, at_tile))
             self._store(block, at, 0, "_after", retains=False)

@@ -575,6 +575,11 @@ class Chain:
         return ((1, 1),) * len(self.shapes)
 
     @property
+    def leaves_zeros_out(self) -> bool:
+        """Whether columns of padding whose products are 0 are not stored: packets add nothing for them."""
+        return False
+
+    @property
     def keeps_columns(self) -> bool:
         """Whether the padding right of intermediates are columns that an earlier image of the batch has left."""
         return False

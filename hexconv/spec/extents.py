@@ -14,6 +14,9 @@ of 8, so is the first row of what it reads: stripes of every tensor start at blo
 
 Rows of padding hold the tensor's zero; rows that no output needs (a stride that leaves a rest) are not stored at all.
 
+Columns of padding are not stored where their products are 0 and the kernel has nothing to add for what isn't there: the
+matrix engine, for bytes of 0 (`unstored_columns`). Logical column 0 is the first one then.
+
 With much padding and few rows a conv may read nothing but padding. Its input then gets one stored row more, where its
 last block of rows has room: it holds logical row 0, and nothing reads it. A tensor without a logical row would have no
 conv to compute it, and no caches. The same goes for columns.
@@ -24,6 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hexconv.spec.chain import Chain, Conv2d
+from hexconv.spec.dtypes import INTEGER_RANGE
 
 ROW_BLOCK = 8
 COLUMN_BLOCK = 8
@@ -234,12 +238,15 @@ def reads_input_rows(chain: Chain) -> bool:
 def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
     """Return the extents that conv `index` reads of its input to fill the stored part of its output."""
     conv, shape, phases = chain.conv[index], chain.shapes[index], chain.phases[index]
+    unstored = unstored_columns(chain, index, output)
     down, across = conv.stride
     rows, top = _with_logical(conv.rows_read(output.rows), conv.padding.top + down * output.top, ROW_BLOCK * phases[0])
     # Where columns are kept, those right of the logical ones are no output of the conv, so it reads nothing for them.
     made = output.valid_columns[1] if chain.keeps_columns else output.columns
     of_block = COLUMN_BLOCK * phases[1]
     columns, left = _with_logical(conv.columns_read(made), conv.padding.left + across * output.left, of_block)
+    if unstored is not None:
+        columns, left = min(shape[2], columns - unstored), 0
     axes = zip(conv.stride, conv.dilation, conv.kernel, output.last_phase, strict=True)
     read = [
         max((stride * phase + tap * apart) % count for phase in range(last + 1) for tap in range(taps))
@@ -257,6 +264,27 @@ def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
         phases=phases,
         last_phase=(read[0], read[1]),
     )
+
+
+def unstored_columns(chain: Chain, index: int, target: Extents) -> int | None:
+    """Return how many columns of padding conv `index` reads left of those stored; None where all padding is stored.
+
+    Padding isn't stored where its products are 0, the conv has a stride of 1, and its output has no padding either, nor
+    more blocks of columns.
+
+    Args:
+        chain: the chain as its kernel's nest has it.
+        index: the number of the conv, from 0.
+        target: the tensor that it makes.
+    """
+    conv, left, right = chain.conv[index], chain.conv[index].padding.left, chain.conv[index].padding.right
+    columns = min(chain.shapes[index][2], conv.columns_read(target.columns) - left)
+    is_zero = chain.dtype in INTEGER_RANGE and chain.padding_value(index) == INTEGER_RANGE[chain.dtype][0]
+    has_images = chain.phases[index] != (1, 1) or conv.stride[1] > 1
+    fits = target.left == 0 and target.columns <= target.logical_columns
+    reaches = left < conv.reach[1] and blocks(target.columns, COLUMN_BLOCK) <= blocks(columns, COLUMN_BLOCK)
+    is_unstored = chain.leaves_zeros_out and left + right > 0 and is_zero and not has_images and fits and reaches
+    return left if is_unstored else None
 
 
 def _with_logical(read: int, first: int, block: int) -> tuple[int, int]:

@@ -50,7 +50,12 @@ def stride_phases(chain: Chain) -> tuple[Phases, ...]:
 @hashed_once
 @validated(frozen=True, kw_only=True, config=STRICT)
 class PhasedChain(Chain):
-    """A chain whose tensors lie in phase images."""
+    """A chain whose tensors lie in phase images, without columns of padding that add nothing."""
+
+    @property
+    def leaves_zeros_out(self) -> bool:
+        """The matrix engine has nothing to add for bytes of 0."""
+        return True
 
     @property
     def phases(self) -> tuple[Phases, ...]:
@@ -59,7 +64,7 @@ class PhasedChain(Chain):
 
 
 def in_phases(chain: Chain, kernel: Kernel | None) -> Chain:
-    """Return a chain as the nest of its kernel has it: in phase images where the matrix engine computes strides."""
-    if kernel != "hmx" or stride_phases(chain)[0] == (1, 1):
+    """Return a chain as the nest of its kernel has it: for the matrix engine in images, without padding of zeros."""
+    if kernel != "hmx":
         return chain
     return PhasedChain(**{field.name: getattr(chain, field.name) for field in fields(chain)})
