@@ -15,7 +15,7 @@ With `requantize.engine = "fast"` a store writes results themselves, by one bias
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -432,5 +432,6 @@ def _convert_tables(conv: RowConv, given: Mapping[str, Array]) -> Array:
 
 
 def engine_convs(chain: Chain, layouts: NestLayouts, plan: Plan) -> tuple[RowConv, ...]:
-    """Return the convs of a chain that the matrix engine computes."""
-    return tuple(row_conv(chain, index, layouts, plan, "hmx") for index in range(len(chain.conv)))
+    """Return the convs of a chain that the matrix engine computes, with the groups that HVX has none of."""
+    convs = (row_conv(chain, index, layouts, plan, "hmx") for index in range(len(chain.conv)))
+    return tuple(replace(conv, chain=chain) for conv in convs)

@@ -23,11 +23,13 @@ from hexconv.kernel.engine import (
     LINE_BYTES,
     bias_tables,
     clear_of_lines,
+    engine_diagonal,
     kernel_copies,
     placed_clear_of_lines,
     tap_packets,
 )
 from hexconv.kernel.engine_words import LEAVES, packets
+from hexconv.kernel.form import without_groups
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.host import count
 from hexconv.run.measure import run_case, runner_of
@@ -169,6 +171,28 @@ GROUPED = {
     "in blocks": ((1, 10, 12, 20), (replace(CONV, out_channels=72), replace(SHALLOW, groups=3, out_channels=48))),
     "wide": ((1, 9, 9, 96), (replace(CONV, groups=2, out_channels=96),)),
 }
+
+
+def drawn_groups(number: int) -> Case:
+    """Draw a conv in groups whose blocks of outputs read fewer blocks of inputs than there are."""
+    draw = Seeded(SEED, number)
+    while True:
+        inputs, outputs, groups = draw.size(24), draw.size(24), draw.number(2, 80)
+        if not 32 < inputs * groups <= 160 or outputs * groups > 160:
+            continue
+        conv = replace(CONV, kernel=(1, 2), padding=Padding(), out_channels=outputs * groups, groups=groups)
+        chain = replace(CHAIN, input=(1, 3, 5, inputs * groups), conv=(conv,))
+        diagonal = engine_diagonal(chain, 0)
+        is_filled_up = without_groups(chain) != chain  # on HVX
+        if diagonal and diagonal.width < diagonal.planes and is_filled_up == bool(number % 2):
+            return Case(f"groups-{number}", chain, Plan(kernel="hmx"))
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("number", one_in(3, range(24)))
+def test_drawn_groups_multiply_the_blocks_that_they_read(number: int) -> None:
+    """Whether HVX would keep the groups or fill them up with zeros."""
+    check(drawn_groups(number))
 
 
 @pytest.mark.simulator
