@@ -1,4 +1,4 @@
-"""Tell LLVM what it needs for good HVX code: how workspaces are aligned, and which loops are worth rotating."""
+"""Tell LLVM what it needs for good HVX code: how workspaces are aligned, and what it must not do."""
 
 import tvm
 import tvm_ffi
@@ -13,16 +13,21 @@ _ALLOCATE = Op.get("tirx.TVMBackendAllocWorkspace")
 WORD = "int64"
 _BYTES_OF_WORD = ("uint8x8", "int8x8")
 
+WRONG_PASSES = (
+    # LLVM 22 computes an address from another one of the same base (r4 = add(r1,##-47488); ...; r4 = add(r4,#-256)),
+    # though a pipelined loop has changed the base in between: what is stored there goes a trip too early.
+    ("disable-hexagon-amodeopt", 1),
+    # LLVM's last data-flow pass takes the reload of a vector for dead, though the next trip of an outer loop reads it:
+    # all tiles of channels but the first then add other constants. No case of schedules/hvx needs the pass.
+    ("rdf-opt", 0),
+)
+"""Passes of LLVM that chains and operators are compiled without, each as a switch and its value."""
+
 LLVM_OPTIONS = (
     # A loop that keeps 16 vectors in registers has 16 phis in its header; LLVM's default of 16 leaves it unrotated, and
     # neither a hardware loop nor the software pipeliner then sees it.
     "-rotation-max-header-size:uint=1000",
-    # LLVM 22 computes an address from another one of the same base (r4 = add(r1,##-47488); ...; r4 = add(r4,#-256)),
-    # though a pipelined loop has changed the base in between: what is stored there goes a trip too early.
-    "-disable-hexagon-amodeopt:bool=1",
-    # LLVM's last data-flow pass takes the reload of a vector for dead, though the next trip of an outer loop reads it:
-    # all tiles of channels but the first then add other constants. No case of schedules/hvx needs the pass.
-    "-rdf-opt:bool=0",
+    *(f"-{name}:bool={value}" for name, value in WRONG_PASSES),
 )
 
 

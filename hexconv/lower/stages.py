@@ -11,7 +11,9 @@ Values that are used several times lie in buffers of one element, which LLVM kee
 through variables, but not through buffers, and take no longer than the arithmetic is.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from math import gcd
 from typing import Any
 
 import tvm
@@ -262,10 +264,11 @@ class _WithoutIdlePasses:
 
     - LowerOpaqueBlock puts 0 for the index of a loop of one trip, VectorizeLoop a vector for that of a vectorised one.
     - HoistIfThenElse moves an `if` out of a loop whose whole body it is.
-    - RenormalizeSplitPattern divides comparisons and divisions of sums with common factors: `x * 8 + y < 56`.
-    - The simplification behind them, and RemoveNoOp, find work only where one of these has been, or where the first
-      simplification leaves some: loops without trips, vectors of which one is a number, `27 & 7`, and `x // 2 % 2`,
-      for which it would then write `x % 4 // 2`.
+    - RenormalizeSplitPattern divides comparisons and divisions of sums by common factors: `x * 8 + y < 56`. Those
+      without such factors it writes as divisions (`x // 9 < 1`), and the simplification behind it takes that back.
+    - That simplification finds work only where one of these has been, or where the first one leaves some: vectors of
+      which one is a number, `27 & 7`, and `x // 2 % 2`, for which it would then write `x % 4 // 2`.
+    - RemoveNoOp finds work behind them, and in loops without trips.
     """
 
     def __init__(self, has_changed: bool) -> None:
@@ -273,14 +276,15 @@ class _WithoutIdlePasses:
 
     def should_run(self, module: tvm.IRModule, pass_info: Any) -> bool:
         """Whether a pass of TVM may change the module."""
-        if pass_info.name in _TIDYING:
-            self.has_changed = self.has_changed or any(map(_is_untidy, all_of(module, *_TIDIED)))
-            return self.has_changed
         if pass_info.name not in _CHANGES:
             return True
         kinds, is_changed = _CHANGES[pass_info.name]
         may_change = any(map(is_changed, all_of(module, *kinds)))
+        if pass_info.name == "tirx.RemoveNoOp":  # loops without trips are its alone
+            return may_change or self.has_changed
         self.has_changed |= may_change
+        if pass_info.name == "tirx.StmtSimplify":
+            return self.has_changed
         return may_change or pass_info.name not in _IDLE_OTHERWISE
 
 
@@ -291,10 +295,13 @@ def _is_no_loop(loop: tirx.For) -> bool:
     return is_replaced or loop.kind in (tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED)
 
 
+def _is_empty(loop: tirx.For) -> bool:
+    """Whether a loop has no trips."""
+    return isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 0
+
+
 def _is_untidy(node: Any) -> bool:
-    """Whether a loop has no trips, a remainder is that of a quotient, or numbers are not yet one number."""
-    if isinstance(node, tirx.For):
-        return isinstance(node.extent, tirx.IntImm) and int(node.extent) == 0
+    """Whether a remainder is that of a quotient, or numbers are not yet one number."""
     if isinstance(node, tirx.FloorMod):
         return isinstance(node.a, tirx.FloorDiv)
     if isinstance(node, tirx.Add):
@@ -308,11 +315,25 @@ def _is_under_guard(loop: tirx.For) -> bool:
     return all(isinstance(step, (tirx.IfThenElse, tirx.AttrStmt, tirx.AllocBuffer)) for step in acts)
 
 
-def _has_products(expression: tirx.Expr) -> bool:
-    """Whether a comparison or a division, or a sum in it, has products."""
-    if isinstance(expression, (*_COMPARED, tirx.Add, tirx.Sub)):
-        return _has_products(expression.a) or _has_products(expression.b)
-    return isinstance(expression, tirx.Mul)
+def _is_divided(expression: Any) -> bool:
+    """Whether a sum that is divided by a number, or compared with one, has a product with a factor of that number."""
+    is_turned = isinstance(expression, (tirx.GT, tirx.LE))  # `c > x` is `x < c`, and `c <= x` its opposite
+    whole, by = (expression.b, expression.a) if is_turned else (expression.a, expression.b)
+    divisor = by.value if isinstance(by, tirx.Broadcast) else by
+    if not isinstance(whole, (tirx.Add, tirx.Sub)) or not isinstance(divisor, tirx.IntImm):
+        return False
+    return any(gcd(int(factor), int(divisor)) > 1 for factor in _factors(whole))
+
+
+def _factors(whole: tirx.Expr) -> Iterator[tirx.IntImm]:
+    """Yield the numbers by which terms of a sum are multiplied."""
+    if isinstance(whole, (tirx.Add, tirx.Sub)):
+        yield from _factors(whole.a)
+        yield from _factors(whole.b)
+    elif isinstance(whole, tirx.Mul):
+        factor = whole.b.value if isinstance(whole.b, tirx.Broadcast) else whole.b
+        if isinstance(factor, tirx.IntImm):
+            yield factor
 
 
 _COMPARED = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.FloorDiv)
@@ -320,9 +341,9 @@ _COMPARED = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.FloorDiv)
 _CHANGES = {
     "s_tir.LowerOpaqueBlock": ((tirx.For,), _is_no_loop),
     "s_tir.HoistIfThenElse": ((tirx.For,), _is_under_guard),
-    "s_tir.RenormalizeSplitPattern": (_COMPARED, _has_products),
+    "s_tir.RenormalizeSplitPattern": (_COMPARED, _is_divided),
+    "tirx.StmtSimplify": ((tirx.FloorMod, tirx.Add, tirx.BitwiseAnd), _is_untidy),
+    "tirx.RemoveNoOp": ((tirx.For,), _is_empty),
 }
 """What passes change, and which nodes of what kinds they do change."""
 _IDLE_OTHERWISE = ("s_tir.HoistIfThenElse", "s_tir.RenormalizeSplitPattern")
-_TIDIED = (tirx.For, tirx.FloorMod, tirx.Add, tirx.BitwiseAnd)
-_TIDYING = ("tirx.StmtSimplify", "tirx.RemoveNoOp")

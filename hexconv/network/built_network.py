@@ -150,7 +150,7 @@ def write_compiled(
     contents[MACHINE] = machine_makefile(wanted.target, wanted.isa)
     objects = {f"{chain.built.name}.o": chain.code for chain in compiled.chains}
     if wanted.target == "hexagon":
-        objects["hexconv_hvx.o"] = operators_object(wanted.isa, compiled.program.operators)
+        objects["hexconv_hvx.o"] = operators_object(wanted.isa, compiled.program)
     contents[ARCHIVE] = archived(objects)
     contents[WEIGHTS] = compiled.weights.content
     known = [port for port in built.ports if port.tensor in tensors]

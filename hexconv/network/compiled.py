@@ -13,9 +13,10 @@ from hexconv.apart import Limits, Task, cores
 from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
+from hexconv.lower.aligned import WRONG_PASSES
 from hexconv.network.arena import Arena, arena_of, lives_of
 from hexconv.network.pairs import may_lie_over
-from hexconv.network.program_steps import OTHER, Call, Program, Resident, Step
+from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
@@ -167,25 +168,39 @@ def _read(program: Program, chains: Sequence[Parts]) -> Iterator[tuple[str, byte
         yield name, array.tobytes()
 
 
+_IDLE_PASSES = (("hexagon-insert", 0), ("hexagon-loop-resched", 0))
+"""Passes that make nothing of operators, and take a sixth of the time that LLVM takes for them."""
+
 _OPERATOR_FLAGS = (
     *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize"),
     *("-fno-stack-protector", "-fno-sanitize=all", "-ffreestanding", "-g0"),
     "-fPIC",  # a device loads shared libraries alone
     # Two neighbours stay two unaligned loads: as aligned ones that are shifted together, three.
     *("-mllvm", "-hvc-va=0"),
+    *(word for name, value in (*WRONG_PASSES, *_IDLE_PASSES) for word in ("-mllvm", f"-{name}={value}")),
 )
 
 
+def _used_by(program: Program) -> tuple[str, str]:
+    """Return the flags that name a network's operators, and the kinds of their codes."""
+    names = [f"HEXCONV_USE_{name.upper()}" for name in program.operators if name not in IN_PLAIN_C]
+    steps = (step for step in program.steps if isinstance(step, Operation))
+    found = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
+    kinds = [name for dtype, name in _KINDS.items() if dtype in found] or _KINDS.values()
+    return f"-DHEXCONV_USED=({'|'.join(names) or 0})", f"-DHEXCONV_CODES=({'|'.join(kinds)})"
+
+
+_KINDS = {"uint8": "HEXCONV_UNSIGNED", "int8": "HEXCONV_SIGNED"}
 IN_PLAIN_C = ("resize", OTHER)
 """Operators that no code in HVX computes."""
 
 
-def operators_object(isa: str, used: Sequence[str] | None = None) -> bytes:
+def operators_object(isa: str, program: Program | None = None) -> bytes:
     """Compile the operators in HVX for an instruction set, or take them from the cache.
 
     Args:
         isa: the instruction set.
-        used: the operators that a network has, by name; all if left out, which takes several times as long.
+        program: whose operators and kinds of codes they are; all if left out, which takes several times as long.
 
     Raises:
         ToolMissing: zig is not installed.
@@ -194,8 +209,7 @@ def operators_object(isa: str, used: Sequence[str] | None = None) -> bytes:
     folders = [resources.files("hexconv.network") / "operators", resources.files("hexconv.build") / "platform"]
     texts = c_files("hexconv.network", "operators") | c_files("hexconv.build", "platform")
     parts = (part for name in sorted(texts) for part in (name, texts[name]))
-    numbers = "|".join(f"HEXCONV_USE_{name.upper()}" for name in used or () if name not in IN_PLAIN_C)
-    flags = (*_OPERATOR_FLAGS, *(() if used is None else (f"-DHEXCONV_USED=({numbers or 0})",)))
+    flags = (*_OPERATOR_FLAGS, *(_used_by(program) if program else ()))
     key = content_key(isa, zig_version(), *flags, *parts)
 
     def build(path: Path) -> None:

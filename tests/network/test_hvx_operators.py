@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.network.code_functions import codes_by_byte
-from hexconv.network.compiled import IN_PLAIN_C
+from hexconv.network.compiled import IN_PLAIN_C, operators_object
 from hexconv.network.element_moves import ON_LINE, change_of, tile_of
 from hexconv.network.integer_form import VECTOR_BYTES, gathered, spread
 from hexconv.network.operator_table import OPERATORS, form_of
@@ -30,10 +30,12 @@ from hexconv.network.program_steps import (
     Operand,
     Operation,
     Powers,
+    Program,
     View,
     Window,
 )
 from hexconv.network.views import Placed, loops
+from reports import operators
 from reports.operators import Drawn, codes_of, run_operations
 from tests.draws import drawn
 
@@ -426,6 +428,25 @@ def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
     for each, found in zip(drawn, run_operations(drawn, threads), strict=True):
         for way in found:
             assert (way.differing, way.overrun) == (0, 0), each.operation
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_pools_of_a_network_whose_codes_are_all_of_one_kind(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = Draw(5)
+    monkeypatch.setattr(draw, "dtype", lambda: dtype)
+    drawn = [pool("max_pool")(draw) for _ in range(2 * TOGETHER)]
+    drawn = [each for each in drawn if each.operation.sources[0].dtype == dtype]
+    program = Program(tuple(each.operation for each in drawn), (), (), {})
+    monkeypatch.setattr(operators, "operators_object", lambda isa: operators_object(isa, program))
+    assert all(way.differing == way.overrun == 0 for found in run_operations(drawn) for way in found)
+    assert len(operators_object(operators.ISA, program)) < len(operators_object(operators.ISA, both_kinds(program)))
+
+
+def both_kinds(program: Program) -> Program:
+    first = program.steps[0]
+    assert isinstance(first, Operation)
+    other = replace(first.result, dtype="uint8" if first.result.dtype == "int8" else "int8")
+    return replace(program, steps=(*program.steps, replace(first, result=other)))
 
 
 def test_a_tile_has_all_turns_of_a_loop_by_places() -> None:

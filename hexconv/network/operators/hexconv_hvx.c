@@ -5,7 +5,8 @@
  * written over by the next one; the last ones of a part are written in part.
  *
  * A network's library has those alone that the network has, compiled with HEXCONV_USED as the sum of their numbers below: all take
- * several times as long. The others are in plain C there. A program of several networks compiles this file itself, before their libraries.
+ * several times as long. The others are in plain C there. HEXCONV_CODES says which codes they have. A program of several networks compiles
+ * this file itself, before their libraries.
  */
 enum {
     HEXCONV_USE_ADD = 1 << 0,
@@ -24,8 +25,12 @@ enum {
     HEXCONV_USE_VIEW = 1 << 13,
     HEXCONV_USE_AVERAGE_OF_SUM = 1 << 14,
 };
+enum { HEXCONV_UNSIGNED = 1, HEXCONV_SIGNED = 2 };
 #ifndef HEXCONV_USED
 #define HEXCONV_USED ~0
+#endif
+#ifndef HEXCONV_CODES
+#define HEXCONV_CODES (HEXCONV_UNSIGNED | HEXCONV_SIGNED)
 #endif
 #include "hexconv_joins.h"
 #include "hexconv_means.h"

@@ -72,7 +72,7 @@ static __attribute__((noinline)) void largest_signed(const uint8_t *from, size_t
 
 typedef void Largest(const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps);
 
-static Largest *largest_for(Tensor source) { return source->dtype == HEXCONV_INT8 ? largest_signed : largest_unsigned; }
+static Largest *largest_for(Tensor source) { return has_signs(source) ? largest_signed : largest_unsigned; }
 
 /* The places of a row of a result whose windows lie in the source from the first tap to the last. */
 struct inside {
@@ -220,11 +220,6 @@ WALK_LARGEST(walk_signed_3_2, 1, 3, 2)
 WALK_LARGEST(walk_signed_5_1, 1, 5, 1)
 
 typedef void Walk(const struct walked *by, struct inside inside, int rows);
-
-static const struct walk_of {
-    int kernel, stride;
-    Walk *of_unsigned, *of_signed;
-} WALKS[] = {{2, 2, walk_unsigned_2_2, walk_signed_2_2}, {3, 1, walk_unsigned_3_1, walk_signed_3_1}, {3, 2, walk_unsigned_3_2, walk_signed_3_2}, {5, 1, walk_unsigned_5_1, walk_signed_5_1}};
 
 /* Windows over every other column, of pixels of which a vector has a power of two: two vectors of them go apart into columns that are first
  * of two, and last. Places of a result are what lies in them, and in one that is a pixel further on. */
@@ -378,15 +373,19 @@ HALVE_LARGEST(halve_signed_3, 1, 3, 0)
 HALVE_LARGEST(halve_signed_3_odd, 1, 3, 1)
 
 static Walk *walk_for(Tensor source, const struct hexconv_window *window) {
+    const int is_signed = has_signs(source);
     if (is_halved(source, window)) {
-        const int is_signed = source->dtype == HEXCONV_INT8, is_odd = window->left % 2;
+        const int is_odd = window->left % 2;
         if (window->columns == 2 && !is_odd) return is_signed ? halve_signed_2 : halve_unsigned_2;
         if (window->columns == 3 && !is_odd) return is_signed ? halve_signed_3 : halve_unsigned_3;
         if (window->columns == 3) return is_signed ? halve_signed_3_odd : halve_unsigned_3_odd;
     }
     if (!is_walked(source, window)) return NULL;
-    for (size_t i = 0; i < sizeof WALKS / sizeof WALKS[0]; i++)
-        if (WALKS[i].kernel == window->rows && WALKS[i].stride == window->row_stride) return source->dtype == HEXCONV_INT8 ? WALKS[i].of_signed : WALKS[i].of_unsigned;
+    const int kernel = window->rows, stride = window->row_stride;
+    if (kernel == 2 && stride == 2) return is_signed ? walk_signed_2_2 : walk_unsigned_2_2;
+    if (kernel == 3 && stride == 1) return is_signed ? walk_signed_3_1 : walk_unsigned_3_1;
+    if (kernel == 3 && stride == 2) return is_signed ? walk_signed_3_2 : walk_unsigned_3_2;
+    if (kernel == 5 && stride == 1) return is_signed ? walk_signed_5_1 : walk_unsigned_5_1;
     return NULL;
 }
 

@@ -16,6 +16,9 @@ enum { VECTOR = 128, MOST_PARTS = 8 };
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* Whether codes are signed; where all codes of a network's operators are of one kind, its library has no code for the other one. */
+ALWAYS int has_signs(Tensor tensor) { return !(HEXCONV_CODES & HEXCONV_UNSIGNED) || (HEXCONV_CODES & HEXCONV_SIGNED && tensor->dtype == HEXCONV_INT8); }
+
 ALWAYS size_t least_of(size_t one, size_t other) { return one < other ? one : other; }
 
 ALWAYS size_t vectors_of(size_t bytes) { return (bytes + VECTOR - 1) / VECTOR; }
