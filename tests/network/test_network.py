@@ -135,7 +135,7 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
 def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine) -> None:
     """Chains after one another, whose copies are performed as late as may be."""
     net = Network()
-    stem = net.conv8(net.start(), (64, 3, 1, 1))
+    stem = net.conv8(net.start(), (64, 3, 1, 1), relu=False)
     last = net.added(stem, net.conv8(stem, (64, 64, 3, 3), relu=False))
     path = saved(net, [net.classified(last, 64)], tmp_path / "two.onnx")
     asked = Wanted(MIB, "hexagon", ISA, objective="latency", threads=2, kernel="hmx", engine=engine)
