@@ -29,6 +29,7 @@ from hexconv.kernel.engine import LINE_BYTES, clear_of_lines, placed_clear_of_li
 from hexconv.kernel.engine_words import LEAVES
 from hexconv.layout import Layout, packed
 from hexconv.lower import lower_case
+from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.lower.c_functions import MOST_CHAINS, Callable, callable_module, compiled
 from hexconv.lower.host_code import host_target
 from hexconv.run.check import tolerance_of
@@ -213,6 +214,7 @@ FLAGS = (
     "-fno-stack-protector",
     "-fno-sanitize=all",
     "-ffreestanding",
+    "-fno-unroll-loops",  # they go once over a digest, over the rows of a copy or over tasks
     "-fPIC",
     "-g0",  # zig's own default would put the paths of the folder that is compiled in into the object
 )
@@ -231,8 +233,8 @@ def c_files(package: str, folder_name: str) -> dict[str, bytes]:
 
 
 def machine_flags(target: Target, isa: str) -> tuple[str, ...]:
-    """Return the flags that tell zig which machine to compile for."""
-    return ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}") if target == "hexagon" else ()
+    """Return the flags that tell zig which machine to compile for, and how."""
+    return ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *CLANG_OPTIONS) if target == "hexagon" else ()
 
 
 def linked(kernel: bytes, texts: Mapping[str, str], name: str, target: Target, isa: str) -> bytes:

@@ -13,7 +13,7 @@ from hexconv.apart import Limits, Task, cores
 from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
 from hexconv.errors import HexconvError, Unsupported
-from hexconv.lower.aligned import WRONG_PASSES
+from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
 from hexconv.network.pairs import may_lie_over
 from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
@@ -168,16 +168,13 @@ def _read(program: Program, chains: Sequence[Parts]) -> Iterator[tuple[str, byte
         yield name, array.tobytes()
 
 
-_IDLE_PASSES = (("hexagon-insert", 0), ("hexagon-loop-resched", 0))
-"""Passes that make nothing of operators, and take a sixth of the time that LLVM takes for them."""
-
 _OPERATOR_FLAGS = (
     *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize"),
     *("-fno-stack-protector", "-fno-sanitize=all", "-ffreestanding", "-g0"),
     "-fPIC",  # a device loads shared libraries alone
     # Two neighbours stay two unaligned loads: as aligned ones that are shifted together, three.
     *("-mllvm", "-hvc-va=0"),
-    *(word for name, value in (*WRONG_PASSES, *_IDLE_PASSES) for word in ("-mllvm", f"-{name}={value}")),
+    *CLANG_OPTIONS,
 )
 
 

@@ -204,7 +204,7 @@ def _promising(grid: Grid, fitting: Integers, question: Question) -> tuple[Integ
     those that stand for one are longer by no more than what counts as equal.
     """
     moved = grid.traffic_bytes[fitting].astype(float)
-    times = value(grid, question.quickness, question)[fitting].round(DIGITS)
+    times = value(grid, question.quickness, question)[fitting].astype(float).round(DIGITS)
     if not len(fitting):
         return fitting, moved, times
     most_moved, longest = moved[times == times.min()].min(), times[moved == moved.min()].min()

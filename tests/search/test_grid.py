@@ -9,7 +9,8 @@ from hypothesis import given
 from hexconv.analyze import planned_work, shared_allocations
 from hexconv.analyze.exact import integer_type
 from hexconv.errors import InputError
-from hexconv.search import Grid, Space, evaluate
+from hexconv.search import Grid, Question, Space, evaluate
+from hexconv.search.found import quickest
 from hexconv.search.machine import known_machines, rates
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.capacities import granules_bytes
@@ -108,6 +109,8 @@ def test_figures_past_64_bits_are_exact() -> None:
         assert int(grid.traffic_bytes[number]) == sum(known.traffic_bytes.values())
         assert int(grid.footprint_bytes[number]) == footprint(chain, part.plan(number))
     assert integer_type(2**62) is object
+    found = quickest(grid, np.arange(part.size), Question(1 << 40, "latency", plan=Plan()))
+    assert found[0].latency_packets == grid.latency_packets.min()
 
 
 def test_merging_equal_steps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
