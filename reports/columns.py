@@ -25,6 +25,7 @@ from reports import (
     plans,
     programs,
     qnn,
+    trapped_words,
     wild_operators,
 )
 
@@ -96,6 +97,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "hvx.csv": ("make bench", hvx.COLUMNS),
     "hvx_int16.csv": ("make bench", hvx.COLUMNS),
     "hmx.csv": ("make bench", _of(hmx.Row)),
+    "trapped_words.csv": ("make trapped-words", _of(trapped_words.Row)),
     "mlir.csv": ("make mlir", _of(mlir.Row)),
     "model.csv": ("make model", _of(model.Pair) | {"error": "the model's error: `model / packets - 1`"}),
     "packets_pass.csv": ("make packets-pass", _of(packets_pass.Row)),

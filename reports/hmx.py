@@ -19,7 +19,6 @@ from hexconv.analyze.block_grid import engine_packets
 from hexconv.errors import RunFailed
 from hexconv.lower import lower_case
 from hexconv.run.measure import Run, run_case, runner_of
-from hexconv.run.simulator.qemu import find_qemu
 from hexconv.spec import Case, settled
 from hexconv.spec.requantize import Engine
 from hexconv.written import whole_file
@@ -46,8 +45,6 @@ class Row:
         as_predicted: whether all counts of the engine are those of the closed form.
         useful_share: the share of the engine's multiply-accumulates that are needed.
         packets: the packets of one thread beside those of the engine, which it calls.
-        words_packets: the same where packets of the engine are its own words, as on a device; it takes QEMU 11.
-        words_agree: whether every element and all counts of the engine, copies and memory are those of calls then.
         hvx_packets: the packets of the same chain on HVX alone, by the plan that hvx has where none is stated.
         traffic_bytes: the bytes that the plan moves, biases and tables included.
         vtcm_bytes: the VTCM in use at a time, clear of its lines of 256 KiB.
@@ -66,8 +63,6 @@ class Row:
     as_predicted: bool
     useful_share: float
     packets: int
-    words_packets: int | None
-    words_agree: bool | None
     hvx_packets: int
     traffic_bytes: int
     vtcm_bytes: int
@@ -76,25 +71,24 @@ class Row:
 def rows(cases: Sequence[Case]) -> Iterator[Row]:
     """Yield two rows for each case, one for each requantisation; it also runs on HVX."""
     for stated in cases:
-        beside = _run(Case(stated.name, stated.chain, settled(stated.chain, None, "hexagon")))
-        yield from (_row(_requantised(stated, engine), engine, beside) for engine in get_args(Engine))
+        beside = run_of(Case(stated.name, stated.chain, settled(stated.chain, None, "hexagon")))
+        yield from (_row(requantised(stated, engine), engine, beside) for engine in get_args(Engine))
 
 
-def _requantised(case: Case, engine: Engine) -> Case:
+def requantised(case: Case, engine: Engine) -> Case:
+    """Return a case whose sums become results in one of the two ways."""
     hows = [conv.requantize and replace(conv.requantize, engine=engine) for conv in case.chain.conv]
     convs = (replace(conv, requantize=how) for conv, how in zip(case.chain.conv, hows, strict=True))
     return replace(case, chain=replace(case.chain, conv=tuple(convs)))
 
 
 def _row(case: Case, engine: Engine, beside: Run) -> Row:
-    run = _run(case)
+    run = run_of(case)
     planned, needed = Planned.of(case), needed_macs(case.chain)
     assert run.engine, "the engine computes the case"
     assert run.counts, "the simulator counts"
     assert beside.counts, "the simulator counts"
     did = run.engine.packets
-    by_words = _run(case, engine_words=True) if find_qemu().lets_words_trap else None
-    same = ("check", "engine", "vtcm_bytes", "copies", "from_exact")
     return Row(
         case=case.name,
         requantisation=engine,
@@ -109,15 +103,18 @@ def _row(case: Case, engine: Engine, beside: Run) -> Row:
         as_predicted=did == engine_packets(planned.blocks).of_one,
         useful_share=round(needed / did.macs, 4),
         packets=run.counts.packets,
-        words_packets=by_words.counts.packets if by_words and by_words.counts else None,
-        words_agree=all(getattr(run, each) == getattr(by_words, each) for each in same) if by_words else None,
         hvx_packets=beside.counts.packets,
         traffic_bytes=sum(planned.work.traffic_bytes.values()),
         vtcm_bytes=run.engine.placed_bytes,
     )
 
 
-def _run(case: Case, engine_words: bool = False) -> Run:
+def run_of(case: Case, engine_words: bool = False) -> Run:
+    """Run a case on the simulator, by calls of the model or by the engine's own words.
+
+    Raises:
+        RunFailed: the result is wrong.
+    """
     runner = runner_of(case, "hexagon", SECONDS, slots=False, engine_words=engine_words)
     run = run_case(case, lower_case(case), runner)
     if not run.check.passed:
