@@ -325,7 +325,7 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
     return object_file(libraries[best], texts[best], isa, ways[best])[0]
 
 
-NEAR = 1.125
+NEAR = 1.1
 """Other ways are tried where loops take more packets than this many times what their instructions need at least."""
 
 

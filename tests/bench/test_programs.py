@@ -139,7 +139,8 @@ def test_every_row_of_the_tables_holds(name: str, most_off: float) -> None:
     for row in on_hexagon:
         assert row.packets == (row.chains_packets or 0) + (row.operators_packets or 0)
         assert row.packets
-        assert row.packets / row.threads <= (row.critical_packets or 0) <= row.packets
+        between_steps = 0.001  # of all packets at most: the slowest thread has them, and no step
+        assert row.packets / row.threads <= (row.critical_packets or 0) <= row.packets * (1 + between_steps)
         assert row.predicted_packets is not None
         assert abs(row.predicted_packets / row.packets - 1) <= most_off, (row.network, row.form, row.threads)
 
