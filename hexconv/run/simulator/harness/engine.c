@@ -48,20 +48,34 @@ static struct taps taps_of(int last, int is_dilated, int is_single) {
 
 static uint32_t counted(struct taps taps) { return (uint32_t)((taps.last - taps.first) / taps.step + 1); }
 
-/* hmx_multiply of all channels: two outputs and four channels an instruction. */
+/* hmx_multiply of all channels: two outputs and four channels an instruction, as many sums in registers as there is room
+ * for. (A simulator takes longer for HVX.) */
 UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, struct taps rows, struct taps columns, const int8_t *weights) {
 #ifdef __hexagon__
+    enum { PAIRS = HMX_CHANNELS / 2, HELD = PAIRS / 2, FOURS = HMX_CHANNELS / 4 };
+    const uint64_t *pairs = (const uint64_t *)weights;
     for (int y = rows.first; y <= rows.last; y += rows.step)
-        for (int x = columns.first; x <= columns.last; x += columns.step)
-            for (int c = 0; c < HMX_CHANNELS; c += 4, weights += 128)
-                for (int s = 0; s < HMX_POSITIONS; s++) {
-                    const int row = (s >> 3) + y, column = (s & 7) + x;
-                    const uint32_t four =
-                        *(const uint32_t *)(tile + (row > 7 ? below : 0) + ((row & 7) * 8 + (s & 7)) * HMX_CHANNELS + c);
-                    const uint64_t twice = (uint64_t)four << 32 | four, *pairs = (const uint64_t *)weights;
-                    int64_t *sums = (int64_t *)engine.sums[engine.current ^ (column > 7)][(s & 56) | (column & 7)];
-                    for (int n = 0; n < HMX_CHANNELS / 2; n++) sums[n] = __builtin_HEXAGON_M5_vrmacbsu(sums[n], pairs[n], twice);
+        for (int x = columns.first; x <= columns.last; x += columns.step, pairs += FOURS * PAIRS)
+            for (int s = 0; s < HMX_POSITIONS; s++) {
+                const int row = (s >> 3) + y, column = (s & 7) + x;
+                const uint32_t *fours =
+                    (const uint32_t *)(tile + (row > 7 ? below : 0) + ((row & 7) * 8 + (s & 7)) * HMX_CHANNELS);
+                int64_t *sums = (int64_t *)engine.sums[engine.current ^ (column > 7)][(s & 56) | (column & 7)];
+                for (int first = 0; first < PAIRS; first += HELD) {
+                    int64_t held[HELD];
+#pragma unroll
+                    for (int n = 0; n < HELD; n++) held[n] = sums[first + n];
+#pragma unroll
+                    for (int c = 0; c < FOURS; c++) {
+                        const uint64_t twice = (uint64_t)fours[c] << 32 | fours[c];
+#pragma unroll
+                        for (int n = 0; n < HELD; n++)
+                            held[n] = __builtin_HEXAGON_M5_vrmacbsu(held[n], pairs[c * PAIRS + first + n], twice);
+                    }
+#pragma unroll
+                    for (int n = 0; n < HELD; n++) sums[first + n] = held[n];
                 }
+            }
 #else
     (void)tile, (void)below, (void)rows, (void)columns, (void)weights;
 #endif

@@ -91,30 +91,59 @@ static struct channels channels_of(const struct hmx_activations *activations) {
     return (struct channels){(first & ~widened) & (group - 1), (last | widened) & (group - 1), group};
 }
 
-/* One tap of one input channel of every group: 64 positions by the outputs of the group. */
-struct product {
+/* One tap: which sums each position of a crouton is added to. */
+struct tap {
     struct grid grid;
     enum hmx_order order;
-    uint32_t tile, below;   /* the crouton, and the distance to the one below */
-    int row, column, group; /* the tap; channels of a group */
-    int set, drops;         /* whether what leaves a crouton to the right is dropped */
+    uint32_t tile, below; /* the crouton, and the distance to the one below */
+    int row, column, set;
+    int drops; /* whether what leaves a crouton to the right is dropped */
 };
 
-static void add_product(struct hmx *engine, const struct product *by, int channel, const int8_t *weights) {
+struct route {
+    uint32_t from; /* the address of channel 0 of a position */
+    int32_t *to;   /* sums of all outputs */
+};
+
+static int routes_of(struct hmx *engine, const struct tap *by, struct route routes[HMX_POSITIONS]) {
     const struct grid grid = by->grid;
-    for (int group = 0; group < HMX_CHANNELS / by->group; group++)
-        for (unsigned position = 0; position < HMX_POSITIONS; position++) {
-            const int column = gathered(position, grid.column_bits) + by->column;
-            const int own_row = gathered(position, grid.row_bits), row = own_row + by->row;
-            const int leaves = column >= grid.columns;
-            if (leaves && by->drops) continue;
-            const unsigned from = (position & grid.column_bits) | spread(row % grid.rows, grid.row_bits);
-            const uint32_t tile = by->tile + (row >= grid.rows ? by->below : 0);
-            const int32_t activation = *at_address(engine, tile + byte_of(from, (unsigned)(channel + group * by->group), by->order));
-            const unsigned to = spread(column % grid.columns, grid.column_bits) | spread(own_row, grid.row_bits);
-            int32_t *sums = engine->sums[by->set ^ leaves][to];
-            for (int output = group * by->group; output < (group + 1) * by->group; output++)
-                sums[output] = (int32_t)((uint32_t)sums[output] + (uint32_t)(activation * weights[output * 4]));
+    int count = 0;
+    for (unsigned position = 0; position < HMX_POSITIONS; position++) {
+        const int column = gathered(position, grid.column_bits) + by->column;
+        const int own_row = gathered(position, grid.row_bits), row = own_row + by->row;
+        const int leaves = column >= grid.columns;
+        if (leaves && by->drops) continue;
+        const unsigned from = (position & grid.column_bits) | spread(row & (grid.rows - 1), grid.row_bits);
+        const unsigned to = spread(column & (grid.columns - 1), grid.column_bits) | spread(own_row, grid.row_bits);
+        const uint32_t tile = by->tile + (row >= grid.rows ? by->below : 0);
+        routes[count++] = (struct route){tile + byte_of(from, 0, by->order), engine->sums[by->set ^ leaves][to]};
+    }
+    return count;
+}
+
+/* Weights of a tap, of which an output has none for channels of other groups. */
+typedef int32_t matrix[HMX_CHANNELS][HMX_CHANNELS];
+
+/* One input channel of every group, by the outputs of the group. */
+static void read_channel(matrix products, int channel, int group, const int8_t *weights) {
+    for (int first = 0; first < HMX_CHANNELS; first += group)
+        for (int output = first; output < first + group; output++) products[first + channel][output] = weights[output * 4];
+}
+
+static void add_tap(struct hmx *engine, const struct tap *by, const matrix products) {
+    enum { HELD = 8 };
+    struct route routes[HMX_POSITIONS];
+    const int count = routes_of(engine, by, routes);
+    for (const struct route *route = routes; route < routes + count; route++)
+        for (int first = 0; first < HMX_CHANNELS; first += HELD) {
+            uint32_t sums[HELD];
+            __builtin_memcpy(sums, route->to + first, sizeof sums);
+            for (unsigned channel = 0; channel < HMX_CHANNELS; channel++) {
+                const int32_t activation = *at_address(engine, route->from + byte_of(0, channel, by->order));
+#pragma unroll
+                for (int n = 0; n < HELD; n++) sums[n] += (uint32_t)(activation * products[channel][first + n]);
+            }
+            __builtin_memcpy(route->to + first, sums, sizeof sums);
         }
 }
 
@@ -130,18 +159,22 @@ void hmx_multiply(struct hmx *engine, const struct hmx_activations *activations,
 
     const uint32_t tile = activations->rs & -HMX_CROUTON_BYTES, vectors = weights->rt / 128;
     uint32_t walked = 0; /* input channels, along the weights */
-    struct product by = {grid, activations->order, 0, activations->rt & -HMX_CROUTON_BYTES, 0, 0, channels.group, engine->current,
-                         weights->columns == HMX_COLUMNS_DROP};
+    struct tap by = {grid, activations->order, 0, activations->rt & -HMX_CROUTON_BYTES, 0, 0, engine->current,
+                     weights->columns == HMX_COLUMNS_DROP};
     for (int crouton = 0; crouton < croutons; crouton++) {
         const int first = crouton ? 0 : channels.first, end = crouton + 1 < croutons ? 31 : channels.last;
         by.tile = tile + (uint32_t)crouton * HMX_CROUTON_BYTES;
         for (by.row = rows.first; by.row <= rows.last; by.row += rows.step)
             for (int half = 0; half < halves; half++, by.set ^= halves - 1)
-                for (by.column = columns.first; by.column <= columns.last; by.column += columns.step)
+                for (by.column = columns.first; by.column <= columns.last; by.column += columns.step) {
+                    static matrix products;
+                    __builtin_memset(products, 0, sizeof products);
                     for (int channel = first; channel <= end; channel++, walked++)
                         if (walked / 4 <= vectors)
-                            add_product(engine, &by, channel,
-                                        (const int8_t *)at_address(engine, (weights->rs & ~127u) + walked / 4 * 128 + walked % 4));
+                            read_channel(products, channel, channels.group,
+                                         (const int8_t *)at_address(engine, (weights->rs & ~127u) + walked / 4 * 128 + walked % 4));
+                    add_tap(engine, &by, products);
+                }
     }
 }
 
@@ -174,7 +207,7 @@ static int shape_of(uint64_t word) { return (int)((word >> 15 & 1) << 2 | (word 
 /* Whether the sticky bit is set before the shape: it is not where the shape then negates. */
 static int is_marked(int shape, int64_t sign) { return !((shape > 3 && (shape < 7 || sign >= 0)) || (shape == 3 && sign < 0)); }
 
-static int64_t shaped(int64_t value, int64_t sign, int shape) {
+static inline __attribute__((always_inline)) int64_t shaped(int64_t value, int64_t sign, int shape) {
     const int64_t negated = -value - 1;
     switch (shape) {
     case 1: return value > 0 ? 0 : value;
@@ -190,29 +223,46 @@ static int64_t shaped(int64_t value, int64_t sign, int shape) {
 
 /* sum << exponent as a signed number with `fraction` bits, from -4 to 4: what lies above 2 is one flag and the sign. Then its
  * shape. The result has one fraction bit more, the sticky one. `sign` has the sum's sign, and is 0 where it is. */
-static int64_t fixed(int64_t sum, int64_t sign, int exponent, int fraction, int shape, int is_sticky) {
+static inline __attribute__((always_inline)) int64_t fixed(int64_t sum, int64_t sign, int exponent, int fraction, int shape, int is_sticky) {
     const int64_t moved = (int64_t)((uint64_t)sum << exponent) >> (32 - fraction), one = (int64_t)1 << fraction;
-    const int64_t high = moved >> (fraction + 1);
-    int64_t top = sign < 0 ? -4 * one : 0;
-    if (sign < 0 ? high == -1 : high != 0) top += 2 * one;
+    const int is_negative = sign < 0, has_high = moved >> (fraction + 1) != -is_negative;
+    const int64_t top = 2 * one * ((has_high ^ is_negative) - 2 * is_negative);
     int64_t value = 2 * ((moved & (2 * one - 1)) + top);
     if (is_sticky && value && is_marked(shape, sign)) value |= 1;
     return shaped(value, sign, shape);
 }
 
-static unsigned limited(int64_t value, int bits, int saturates) {
-    const int64_t most = ((int64_t)1 << bits) - 1;
-    return (unsigned)(saturates ? value < 0 ? 0 : value > most ? most : value : value & most);
+static inline __attribute__((always_inline)) unsigned limited(int64_t value, int bits, int saturates) {
+    const int64_t most = ((int64_t)1 << bits) - 1, least = saturates ? 0 : value, largest = saturates ? most : value;
+    return (unsigned)((value < least ? least : value > largest ? largest : value) & most);
 }
 
-static unsigned converted_by(int64_t sum, uint64_t word, unsigned scale, unsigned offset, int saturates, int is_sticky) {
-    sum += (int32_t)(word >> 32);
-    const int64_t value = fixed(sum, sum, exponent_of(word), 12, shape_of(word), is_sticky);
-    return limited((((int64_t)scale * value) >> 12) + offset, 12, saturates);
+/* A convert of bytes: what a word of a bias table says, and how it works. */
+struct scaling {
+    int32_t added;
+    int exponent, shape, saturates, is_sticky;
+    unsigned scale, offset;
+};
+
+static struct scaling scaling_of(uint64_t word, int saturates, int is_sticky) {
+    return (struct scaling){(int32_t)(word >> 32), exponent_of(word), shape_of(word), saturates, is_sticky, scale_of(word), offset_of(word)};
+}
+
+static inline __attribute__((always_inline)) unsigned scaled(int64_t sum, struct scaling by) {
+    sum += by.added;
+    const int64_t value = fixed(sum, sum, by.exponent, 12, by.shape, by.is_sticky);
+    return limited((((int64_t)by.scale * value) >> 12) + by.offset, 12, by.saturates);
 }
 
 unsigned hmx_converted(int64_t sum, uint64_t word, int saturates, int is_sticky) {
-    return converted_by(sum, word, scale_of(word), offset_of(word), saturates, is_sticky);
+    return scaled(sum, scaling_of(word, saturates, is_sticky));
+}
+
+/* One output of all positions, without a shape: what nearly all stores are. */
+static void scale_all(const int32_t *sums, uint16_t *out, struct scaling by) {
+    by.shape = by.is_sticky = 0;
+#pragma unroll 8
+    for (int at = 0; at < HMX_POSITIONS * HMX_CHANNELS; at += HMX_CHANNELS) out[at] = (uint16_t)scaled(sums[at], by);
 }
 
 /* Two sums as one number of 24 bits, for .uh: rows 2n and 2n + 1 hold its low and its high part. */
@@ -234,20 +284,26 @@ struct convert {
 static void convert_all(const struct hmx *engine, uint16_t out[HMX_POSITIONS][HMX_CHANNELS], const uint64_t *bias,
                         struct convert by) {
     const int32_t(*sums)[HMX_CHANNELS] = engine->sums[engine->current];
-    for (int at = 0; at < HMX_POSITIONS; at++)
-        for (int n = 0; n < HMX_CHANNELS; n++) {
+    for (int n = 0; n < HMX_CHANNELS; n++) {
+        const struct scaling stated = scaling_of(bias[n], by.saturates, by.is_sticky);
+        if (by.bits == 8 && !by.feeds_back && !stated.shape && !stated.is_sticky) {
+            scale_all(&sums[0][n], &out[0][n], stated);
+            continue;
+        }
+        for (int at = 0; at < HMX_POSITIONS; at++) {
             if (by.bits == 16) {
                 if (at & 1) continue;
                 const unsigned value = converted_pair(sums[at + 1][n], sums[at][n], bias[n], by.saturates, by.is_sticky, by.is_extended) >> 4;
                 out[at][n] = (uint16_t)(value & 4095), out[at + 1][n] = (uint16_t)(value >> 8 & 4080);
                 continue;
             }
-            unsigned scale = scale_of(bias[n]), offset = offset_of(bias[n]);
+            struct scaling used = stated;
             const unsigned there = out[at][n];
-            if (by.feeds_back == 1 && by.takes_most != (offset > there)) offset = there;
-            if (by.feeds_back == 2 && by.takes_most != (scale > there)) scale = there;
-            out[at][n] = (uint16_t)converted_by(sums[at][n], bias[n], scale, offset, by.saturates, by.is_sticky);
+            if (by.feeds_back == 1 && by.takes_most != (stated.offset > there)) used.offset = there;
+            if (by.feeds_back == 2 && by.takes_most != (stated.scale > there)) used.scale = there;
+            out[at][n] = (uint16_t)scaled(sums[at][n], used);
         }
+    }
 }
 
 static void age(struct hmx *engine) { __builtin_memmove(engine->converted[1], engine->converted[0], 2 * sizeof engine->converted[0]); }
