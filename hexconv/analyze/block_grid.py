@@ -250,7 +250,7 @@ class BlockAxes:
 
 def blocks_of_plan(chain: Chain, plan: Plan) -> BlockAxes:
     """Return a plan of a nest of blocks as a grid of one."""
-    return BlockAxes(in_phases(chain, plan.kernel), Plans.of(plan))
+    return BlockAxes(in_phases(chain, plan.kernel, plan.padding_rows), Plans.of(plan))
 
 
 def blocks_footprints(axes: BlockAxes) -> tuple[PredictedCache, ...]:

@@ -83,14 +83,8 @@ class BlockSteps:
 
     def slabs_of(self, tensor: Extents) -> Integers:
         """How many slabs a step makes that have logical rows of the tensor."""
-        first, end = slabs_with_rows(tensor)
+        first, end = tensor.slabs_with_rows
         return np.maximum(0, np.minimum(self.end, end) - np.maximum(self.start, first))
-
-
-def slabs_with_rows(tensor: Extents) -> tuple[int, int]:
-    """Return the slabs of a tensor that have logical rows: the first, and one past the last."""
-    rows = tensor.rows_of_images
-    return rows[-1][0] // ROW_BLOCK, ceil_divide(rows[0][1], ROW_BLOCK)
 
 
 def steps_backwards(
@@ -327,7 +321,7 @@ class BlockStripes:
         valid, size = [tensor.rows_of_images for tensor in self.extents], 0 * self.size
         rows = np.array([sum(end - first for first, end in images) + size for images in valid])
         slabs = np.array([stored + size for stored in self.stored])
-        stagings, ranges = np.array([1 + size, *self._whole_steps]), [*map(slabs_with_rows, self.extents)]
+        stagings, ranges = np.array([1 + size, *self._whole_steps]), [tensor.slabs_with_rows for tensor in self.extents]
         with_rows = np.array([end - first + size for first, end in ranges])
         return Made(
             self._of_tensors(

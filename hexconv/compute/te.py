@@ -61,6 +61,10 @@ class Source:
     zero_point: int
     unstored: int | None = None
 
+    def row(self, row: Index) -> Index:
+        """The stored row of one that is counted from the first that is read."""
+        return row + self.stored.extents.lead
+
     def column(self, column: Index) -> Index:
         """The stored column of one that is counted from the first of padding."""
         if self.unstored is None:
@@ -169,7 +173,7 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     def product(to: Position) -> tirx.Expr:
         first = first_channel(filter.diagonal, to.channel) if filter.diagonal else to.channel // outputs * inputs
         channel = rc if conv.groups == 1 else first + rc
-        at = Position(to.n, to.row * sh + rh * dh, source.column(to.column * sw + rw * dw), channel)
+        at = Position(to.n, source.row(to.row * sh + rh * dh), source.column(to.column * sw + rw * dw), channel)
         value = source.stored.element_at(source.tensor, at)
         tap = filter.element_at(to.channel, rc, rh, rw)
         factors = centred(value, source.zero_point, of_product), centred(tap, filter.zero_point, of_product)

@@ -5,7 +5,7 @@ How a conv becomes packets: `hexconv.kernel.croutons`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,7 @@ class TapPacket:
         first: how many taps lie in front of its own in the filter.
         taps: its taps.
         image: the phase image that it reads, down and across.
+        slab: how many slabs below the first one that is read its crouton lies.
     """
 
     name: str
@@ -94,6 +95,7 @@ class TapPacket:
     first: int
     taps: int
     image: Phases = (0, 0)
+    slab: int = 0
 
     def crosses(self, kernel_byte: Any) -> Any:
         """Whether its weights lie on both sides of a line of VTCM; of many kernels, by where they begin, an array."""
@@ -114,14 +116,17 @@ class TapPacket:
         )
         places = product(_places(by_row, self.row), _places(by_column, self.column))
         return tuple(
-            TapPacket(f"multiply_{'single' if row else 'all'}_single", row, column, self.first + number, 1, self.image)
-            for number, (row, column) in enumerate(places)
+            replace(
+                self, name=f"multiply_{'single' if row else 'all'}_single", row=row, column=column, first=at, taps=1
+            )
+            for at, (row, column) in enumerate(places, self.first)
         )
 
 
 def _places(mode: str, last: int) -> Sequence[int]:
     """Return the rows or columns of the taps that a packet multiplies."""
-    return {"all": range(last + 1), "dilate": range(0, last + 1, MOST_DILATED)}.get(mode, [last])
+    modes = {"all": range(last + 1), "dilate": range(0, last + 1, MOST_DILATED), "above": range(last, ROW_BLOCK)}
+    return modes.get(mode, [last])
 
 
 def _classes(taps: int, dilation: int, phases: int) -> list[list[int]]:
@@ -155,13 +160,51 @@ def _pieces(places: Sequence[int]) -> list[tuple[str, int, int]]:
     return [("single", place, 1) for place in places]
 
 
+@dataclass(frozen=True)
+class RowPieces:
+    """The row taps of some packets, all of one slab.
+
+    Attributes:
+        mode: the mode of rows.
+        row: the row in the slab that the packet names: the last one, or the first one of those up to the slab's end.
+        rows: how many row taps there are.
+        slab: the slab.
+    """
+
+    mode: str
+    row: int
+    rows: int
+    slab: int
+
+
+def _row_pieces(places: Sequence[int], one_by_one: bool) -> list[RowPieces]:
+    """Cut taps at some rows, counted from the first slab's, into packets: taps up to a slab's last row go together.
+
+    >>> [(piece.mode, piece.row, piece.slab) for piece in _row_pieces((6, 7, 8, 9), False)]
+    [('above', 6, 0), ('all', 1, 1)]
+    """
+    found = list[RowPieces]()
+    for slab, of_slab in groupby(places, lambda place: place // ROW_BLOCK):
+        rows = [place % ROW_BLOCK for place in of_slab]
+        pieces = [("single" if row else "all", row, 1) for row in rows] if one_by_one else _pieces(rows)
+        if not one_by_one and 1 < len(rows) < ROW_BLOCK and rows == [*range(rows[0], ROW_BLOCK)]:
+            pieces = [("above", rows[0], len(rows))]
+        found += [RowPieces(*piece, slab) for piece in pieces]
+    return found
+
+
 def last_column(conv: Conv2d, images: Phases, phase: int) -> int:
     """Return the last column of the taps of a phase: where all padding is stored, that of output 0 in the sums."""
     return (conv.stride[1] * phase + conv.reach[1] - 1) // images[1]
 
 
 def tap_packets(
-    conv: Conv2d, images: Phases = WHOLE, phase: Phases = (0, 0), is_beyond: bool = False, unstored: int = 0
+    conv: Conv2d,
+    images: Phases = WHOLE,
+    phase: Phases = (0, 0),
+    is_beyond: bool = False,
+    unstored: int = 0,
+    lead: int = 0,
 ) -> tuple[TapPacket, ...]:
     """Return the packets that multiply croutons by all taps, one where taps are 1 or 2 apart in one image.
 
@@ -172,6 +215,7 @@ def tap_packets(
         is_beyond: whether the crouton lies right of the last tile, so that only what it adds to that tile counts: the
             first column of a kernel adds nothing there.
         unstored: the columns of padding left of those that are stored.
+        lead: the stored rows above the first one that is read.
 
     >>> from hexconv.spec import Conv2d
     >>> [each.name for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), dilation=(2, 1)))]
@@ -182,8 +226,10 @@ def tap_packets(
     [((0, 0), 4), ((0, 1), 2), ((1, 0), 2), ((1, 1), 1)]
     """
     down, right = (
-        [divmod(stride * at + tap * apart, count) for tap in range(taps)]
-        for taps, stride, apart, count, at in zip(conv.kernel, conv.stride, conv.dilation, images, phase, strict=True)
+        [divmod(before + stride * at + tap * apart, count) for tap in range(taps)]
+        for taps, stride, apart, count, at, before in zip(
+            conv.kernel, conv.stride, conv.dilation, images, phase, (lead, 0), strict=True
+        )
     )
     last = last_column(conv, images, phase[1])
     found, first = list[TapPacket](), 0
@@ -193,14 +239,14 @@ def tap_packets(
             every = [last - right[column][0] for column in reversed(columns)]
             kept = [column for column in every if column < last - unstored] if is_beyond else every
             across, places = _pieces(kept) if kept else [], [down[row][0] for row in rows]
-            single = [("single" if place else "all", place, 1) for place in places]
-            for by_row, row, of_rows in _pieces(places) if len(across) == 1 and kept == every else single:
+            for piece in _row_pieces(places, one_by_one=len(across) > 1 or kept != every):
                 at = first
                 for by_column, column, of_columns in across:
-                    name = "multiply" if by_row == by_column == "all" else f"multiply_{by_row}_{by_column}"
-                    found.append(TapPacket(name, row, column, at, of_rows * of_columns, image))
-                    at += of_rows * of_columns
-                first += of_rows * len(every)
+                    name = "multiply" if piece.mode == by_column == "all" else f"multiply_{piece.mode}_{by_column}"
+                    taps = piece.rows * of_columns
+                    found.append(TapPacket(name, piece.row, column, at, taps, image, piece.slab))
+                    at += taps
+                first += piece.rows * len(every)
     return tuple(found)
 
 
@@ -216,6 +262,7 @@ class TileRow:
         tiles: the tiles.
         columns: the columns of outputs in them.
         unstored: the columns of padding left of those that are stored; None where all padding is stored.
+        lead: the stored rows of the source above the first one that is read.
     """
 
     conv: Conv2d
@@ -225,6 +272,7 @@ class TileRow:
     tiles: int
     columns: int
     unstored: int | None
+    lead: int
 
     @classmethod
     def rows_of(cls, chain: Chain, index: int, source: Extents, target: Extents) -> "tuple[TileRow, ...]":
@@ -238,7 +286,7 @@ class TileRow:
         """
         unstored, conv = unstored_columns(chain, index, target), chain.conv[index]
         sizes = source.phase_columns, target.phase_columns, target.columns
-        return tuple(cls(conv, source.phases, phase, *sizes, unstored) for phase in target.images)
+        return tuple(cls(conv, source.phases, phase, *sizes, unstored, source.lead) for phase in target.images)
 
     @property
     def end(self) -> int:
@@ -257,7 +305,7 @@ class TileRow:
 
     def packets(self, is_beyond: bool = False) -> tuple[TapPacket, ...]:
         """The packets of a crouton, or of that right of the last tile."""
-        return tap_packets(self.conv, self.images, self.phase, is_beyond, self.unstored or 0)
+        return tap_packets(self.conv, self.images, self.phase, is_beyond, self.unstored or 0, self.lead)
 
     @property
     def multiplied(self) -> Iterator[tuple[TapPacket, int]]:

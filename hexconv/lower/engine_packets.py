@@ -81,7 +81,7 @@ class EngineSums:
     Attributes:
         number: the number of the conv, from 1.
         source: the first crouton of the row of tiles that it reads.
-        below: the crouton below that.
+        below: the two croutons below that: taps may lie in two slabs.
         weights: the first weight of its 32 channels.
         sums: where its sums begin; None where they stay in the engine, which converts them.
         tile: its number in the row of tiles.
@@ -91,7 +91,7 @@ class EngineSums:
 
     number: int
     source: TensorLoad
-    below: TensorLoad
+    below: tuple[TensorLoad, TensorLoad]
     weights: TensorLoad
     sums: TensorLoad | None
     tile: tirx.Expr
@@ -161,11 +161,12 @@ class MultipliedRow:
         return size > LINE_BYTES and bool(packet.crosses(np.arange(0, size, kernel_bytes)).any())
 
     def _call(self, block: Block, packet: TapPacket, tile: Number, channels: tirx.Expr, kernel: tirx.Expr) -> None:
-        source = self.at.source.indices[0]
+        slabs = [each.indices[0] for each in (self.at.source, *self.at.below)]
+        source = slabs[packet.slab]
         column = tile + self.source.images.index(packet.image) * self.source.phase_columns
         crouton = source + (column * self.source.channel_blocks + channels) * CROUTON_BYTES
         tap = int32(packet.column << COLUMN_BIT | packet.row << ROW_BIT)
-        below = self.at.below.indices[0] - source if self.reads_below else ZERO
+        below = slabs[packet.slab + 1] - source if self.reads_below else ZERO
         weights = _pointer(self.at.weights, kernel + packet.first * TAP_BYTES)
         operands = _pointer(self.at.source, crouton), tap, below, weights
         _call(block, packet.name, *operands, int32(packet.taps * TAP_BYTES - 1))

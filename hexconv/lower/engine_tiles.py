@@ -31,8 +31,8 @@ from hexconv.tir.parts import INPUT_READ, Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
 from hexconv.tir.trees import all_of, around, as_one, uses, with_values
 
-SLABS, COLUMNS = -6, -5
-"""The axes of a source that count blocks of rows and blocks of columns: NHWC8h8w32c."""
+SLABS, COLUMNS, ROWS = -6, -5, -3
+"""The axes of a source that count blocks of rows, blocks of columns, and rows of a block: NHWC8h8w32c."""
 WORD_BYTES = 8
 """The bytes of a store of two registers."""
 KERNEL_ROWS, KERNEL_COLUMNS = -5, -4
@@ -267,13 +267,17 @@ def _sums(number: int, compute: tirx.Stmt, results: EngineResults, tile: tirx.Ex
 
     # The first tile of a row: those of phase images lie in the same slab, whatever their rows.
     at_first = {**begin, tile: ZERO} if isinstance(tile, tirx.Var) else begin
-    crouton = first(source, at_first, (COLUMNS,))
-    under = [*crouton]
-    under[SLABS] = first(source, {**at_first, loops["hi"]: int32(ROW_BLOCK)}, ())[SLABS]
+    crouton = first(source, at_first, (COLUMNS, ROWS))
+
+    def under(slabs: int) -> TensorLoad:
+        indices, at = [*crouton], {**at_first, loops["hi"]: int32(slabs * ROW_BLOCK)}
+        indices[SLABS] = first(source, at, ())[SLABS]
+        return tirx.BufferLoad(source.source, indices)
+
     return EngineSums(
         number=number,
         source=tirx.BufferLoad(source.source, crouton),
-        below=tirx.BufferLoad(source.source, under),
+        below=(under(1), under(2)),
         weights=tirx.BufferLoad(filter.source, first(filter, begin, (KERNEL_ROWS, KERNEL_COLUMNS))),
         sums=results.sums,
         tile=tile,

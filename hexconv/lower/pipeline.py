@@ -361,7 +361,7 @@ def lower_case(case: Case) -> Lowered:
 def _lower_for_engine(case: Case) -> Lowered:
     """Lower a case for the matrix engine, in a nest in which every conv has a bias: the bias tables hold it."""
     plan = case.settled
-    chain, layouts = in_phases(case.chain, plan.kernel), layouts_of(case.chain, plan)
+    chain, layouts = in_phases(case.chain, plan.kernel, plan.padding_rows), layouts_of(case.chain, plan)
     # The epilogue says where results lie and which are there; packets take its place.
     exact = with_exact(chain)
     biased = replace(exact, conv=tuple(replace(conv, bias=True) for conv in exact.conv))

@@ -153,6 +153,7 @@ def plan_effects(chain: Chain, plan: Plan) -> str:
     parts += [f"tiles of {channels} channels"] if tiles > 1 and not in_tiles else []
     parts.append(f"filters {'resident' if plan.filters == 'resident' else 'by tile'}")
     parts += ["copies overlap"] if plan.buffering == "double" else []
+    parts += ["padding in whole slabs"] if plan.padding_rows == "slabs" else []
     parts += [f"{plan.threads} threads"] if plan.threads > 1 else []
     parts += [f"in VTCM {plan.storage}"] if plan.storage in MIXED else []
     return ", ".join(parts)

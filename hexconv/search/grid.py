@@ -200,14 +200,20 @@ def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:
     return _joined(space, [_part(chain, part, rates) for part in space.parts(rows, mixes_heights)])
 
 
-def _joined(space: Space, parts: list[Grid]) -> Grid:
-    """Join the grids of the ranges of h_split to the grid of the whole space."""
+def _joined(space: Space, parts: list[Grid], words: Integers | None = None) -> Grid:
+    """Join the grids of the ranges of h_split to the grid of the whole space.
+
+    Args:
+        space: the whole space.
+        parts: the grids.
+        words: where they are those of some words each: the place of each word of the space among those of all parts.
+    """
     if len(parts) == 1:
         return parts[0]
 
     def together(columns: Sequence[Integers]) -> Integers:
         shaped = [column.reshape(part.space.shape) for column, part in zip(columns, parts, strict=True)]
-        return np.concatenate(shaped, axis=1).ravel()
+        return (np.concatenate(shaped, axis=1) if words is None else np.concatenate(shaped)[words]).ravel()
 
     def timed(speed: float) -> Integers:
         return together([part.time_packets(speed) for part in parts])
@@ -277,8 +283,20 @@ def _of_engine(axes: BlockAxes, arch: str) -> Integers:
 
 
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Compute figures of all plans of a nest of blocks at once."""
-    axes = with_kind(BlockAxes(in_phases(chain, space.plans.sample.kernel), space.plans))
+    """Compute figures of all plans of a nest of blocks, at once those that store as many rows of padding."""
+    stored = [words.padding_rows for words in space.words]
+    if len(kinds := dict.fromkeys(stored)) == 1:
+        return _of_blocks_stored_alike(chain, space, rates)
+    places = np.argsort([place for kind in kinds for place, each in enumerate(stored) if each == kind])
+    words = ([each for each in space.words if each.padding_rows == kind] for kind in kinds)
+    return _joined(
+        space, [_of_blocks_stored_alike(chain, replace(space, words=(*some,)), rates) for some in words], places
+    )
+
+
+def _of_blocks_stored_alike(chain: Chain, space: Space, rates: Rates) -> Grid:
+    sample = space.words[0]
+    axes = with_kind(BlockAxes(in_phases(chain, sample.kernel, sample.padding_rows), space.plans))
     footprint, overlaps = (
         blocks_footprint(axes, GRANULE_BYTES),
         sum(axes.doubled.values(), np.zeros((1, 1, 1), int)) > 0,

@@ -39,6 +39,7 @@ from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import KERNELS, Kernel
 from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
+from hexconv.spec.phases import in_phases
 from hexconv.spec.places import Storage
 from hexconv.spec.strips import strip_count, strips_as_wide, why_no_strips
 
@@ -128,7 +129,10 @@ class Space:
         has_channels = acts("k_split", kernel_of(chain, plan))
         channels = max(output.channel_blocks for output in outputs) if has_channels else 1
         rows = rows_of_stripes(chain) if acts("rows", plan.kernel or "plain") else ()
-        return cls(combinations(plan, tuple(storages)), np.array(blocks), np.arange(1, channels + 1), rows)
+        words = combinations(plan, tuple(storages))
+        if not any(tensor.lead for tensor in tensor_extents(in_phases(chain, plan.kernel, "slabs"))):
+            words = tuple(word for word in words if word.padding_rows == Plan.padding_rows)
+        return cls(words, np.array(blocks), np.arange(1, channels + 1), rows)
 
     def check(self, chain: Chain) -> None:
         """Refuse a space that is too large to search.
@@ -314,7 +318,8 @@ class Scope:
         fixed: dict[str, Any] = {"kernel": kernel_of(chain, plan), **dtypes, "input": chain.input_layout}
         fixed |= {"filters": " and ".join(filters), "output": chain.output_layout, "arch": plan.arch}
         fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
-        names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]
+        names = [name for name in WORDS if acts(name, plan.kernel or "plain")]
+        names += ["storage"] if len({words.storage for words in space.words}) > 1 else []
         turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in names}
         if len(space.strips) > 1:
             widths = ("whole rows" if strip is None else str(strip.w_split) for strip in space.strips)

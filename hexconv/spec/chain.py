@@ -580,6 +580,11 @@ class Chain:
         return False
 
     @property
+    def pads_in_slabs(self) -> bool:
+        """Whether padding above intermediates takes whole slabs (`hexconv.spec.extents`)."""
+        return False
+
+    @property
     def keeps_columns(self) -> bool:
         """Whether the padding right of intermediates are columns that an earlier image of the batch has left."""
         return False

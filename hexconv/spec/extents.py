@@ -14,6 +14,13 @@ of 8, so is the first row of what it reads: stripes of every tensor start at blo
 
 Rows of padding hold the tensor's zero; rows that no output needs (a stride that leaves a rest) are not stored at all.
 
+Where padding takes whole slabs (`Chain.pads_in_slabs`), an intermediate has more rows above, its `lead`, if its logical
+rows take a slab less then: a kernel that makes whole slabs makes none for the sake of a row of padding. Its reader's
+rows stand so much further down:
+
+    row = lead + output_row * stride + tap * dilation         64 rows and 1 of padding: rows 1 .. 64, slabs 0 to 8
+                                                              with a lead of 7:         rows 8 .. 71, slabs 1 to 8
+
 Columns of padding are not stored where their products are 0 and the kernel has nothing to add for what isn't there: the
 matrix engine, for bytes of 0 (`unstored_columns`). Logical column 0 is the first one then.
 
@@ -23,8 +30,9 @@ conv to compute it, and no caches. The same goes for columns.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
@@ -46,14 +54,18 @@ def blocks(size: int, block: int) -> int:
 
 
 @lru_cache(REMEMBERED)
-def in_slabs(conv: Conv2d) -> Conv2d:
+def in_slabs(conv: Conv2d, lead: int = 0) -> Conv2d:
     """Return a conv that reads as many rows for each row of its output as another one reads slabs of 8 for a slab.
+
+    Args:
+        conv: the conv.
+        lead: the stored rows above those that it reads.
 
     >>> three = in_slabs(Conv2d(out_channels=8, kernel=(3, 3)))
     >>> three.reach[0], three.stride[0], three.rows_read(2)
     (2, 1, 3)
     """
-    more = blocks(conv.reach[0] - conv.stride[0], ROW_BLOCK)
+    more = blocks(lead + conv.reach[0] - conv.stride[0], ROW_BLOCK)
     return Conv2d(out_channels=1, kernel=(conv.stride[0] + more, 1), stride=(conv.stride[0], 1))
 
 
@@ -73,15 +85,15 @@ def slabs_read(conv: Conv2d, slabs: int) -> int:
 def slab_convs(chain: Chain) -> tuple[Conv2d, ...]:
     """Return every conv of a chain as one that counts slabs; slabs of phase images are one apart."""
     return tuple(
-        in_slabs(conv) if source == (1, 1) else _in_phases(conv, source[0], target.last_phase[0])
-        for conv, source, target in zip(chain.conv, chain.phases, tensor_extents(chain)[1:], strict=False)
+        in_slabs(conv, source.lead) if source.phases == (1, 1) else _in_phases(conv, source, target.last_phase[0])
+        for conv, (source, target) in zip(chain.conv, pairwise(tensor_extents(chain)), strict=True)
     )
 
 
-def _in_phases(conv: Conv2d, phases: int, last: int) -> Conv2d:
-    """Return the conv of slabs of `phases` images that makes phases up to `last` of its output."""
-    last_row = (ROW_BLOCK - 1) * phases + conv.stride[0] * last + conv.reach[0] - 1
-    return Conv2d(out_channels=1, kernel=(last_row // (ROW_BLOCK * phases) + 1, 1))
+def _in_phases(conv: Conv2d, source: "Extents", last: int) -> Conv2d:
+    """Return the conv of slabs of phase images that makes phases up to `last` of its output."""
+    last_row = source.lead + (ROW_BLOCK - 1) * source.phases[0] + conv.stride[0] * last + conv.reach[0] - 1
+    return Conv2d(out_channels=1, kernel=(last_row // source.slab_rows + 1, 1))
 
 
 def steps_over_slabs(convs: Iterable[Conv2d]) -> bool:
@@ -105,6 +117,7 @@ class Extents:
         phases: its phase images (`hexconv.spec.phases`), down and across: the distance of two rows, and of two columns,
             of one image.
         last_phase: the last phase that is read, down and across: images of later ones are not stored.
+        lead: the stored rows above the first one that is read: with them its logical rows take a slab less.
     """
 
     batch: int
@@ -117,6 +130,7 @@ class Extents:
     logical_columns: int
     phases: tuple[int, int] = (1, 1)
     last_phase: tuple[int, int] = (0, 0)
+    lead: int = 0
 
     @property
     def slab_rows(self) -> int:
@@ -173,6 +187,22 @@ class Extents:
     def columns_of_images(self) -> tuple[tuple[int, int], ...]:
         """The logical columns of the images of each phase, as the rows of images."""
         return _of_phases(self.valid_columns, self.phases[1], self.last_phase[1])
+
+    @property
+    def slabs_with_rows(self) -> tuple[int, int]:
+        """The slabs that have logical rows: the first, and one past the last."""
+        rows = self.rows_of_images
+        return rows[-1][0] // ROW_BLOCK, blocks(rows[0][1], ROW_BLOCK)
+
+    def slab_count(self) -> int:
+        """Return how many slabs have logical rows."""
+        first, end = self.slabs_with_rows
+        return end - first
+
+    def moved_down(self, rows: int) -> "Extents":
+        """Return it with so many rows of each phase image more above."""
+        lead = rows * self.phases[0]
+        return replace(self, rows=self.rows + lead, top=self.top + lead, lead=lead)
 
     @property
     def packed_shape(self) -> tuple[int, ...]:
@@ -252,7 +282,7 @@ def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
         max((stride * phase + tap * apart) % count for phase in range(last + 1) for tap in range(taps))
         for (stride, apart, taps, last), count in zip(axes, phases, strict=True)
     ]
-    return Extents(
+    found = Extents(
         batch=shape[0],
         rows=rows,
         columns=columns,
@@ -264,6 +294,8 @@ def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
         phases=phases,
         last_phase=(read[0], read[1]),
     )
+    is_made_in_slabs = index > 0 and chain.pads_in_slabs
+    return min(map(found.moved_down, range(ROW_BLOCK)), key=Extents.slab_count) if is_made_in_slabs else found
 
 
 def unstored_columns(chain: Chain, index: int, target: Extents) -> int | None:

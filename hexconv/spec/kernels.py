@@ -231,7 +231,7 @@ HMX = KernelRules(
     name="hmx",
     home="hexagon",
     nest="blocks",
-    knobs=IN_A_NEST,
+    knobs=(*IN_A_NEST, "padding_rows"),
     unobeyed={
         "w_split": "its tensors lie in blocks of 8 by 8 pixels, and a stripe has all blocks of its rows",
         "activations": "the engine reads whole blocks of activations",

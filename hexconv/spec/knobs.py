@@ -13,6 +13,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from hexconv.spec.choices import PaddingRows
 from hexconv.spec.kernels import KERNELS, Kernel
 
 Order = Literal["k_outer", "h_outer"]
@@ -77,6 +78,14 @@ KNOBS: Mapping[str, Knob] = {
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
     "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters), smallest="per_tile"),
     "buffering": Knob(turned=("double",), searched=get_args(Buffering), drawn=get_args(Buffering), smallest="single"),
+    "padding_rows": Knob(
+        turned=("slabs",),
+        beside={"kernel": "hmx", "order": "h_outer", "halo": "roll"},
+        searched=get_args(PaddingRows),
+        drawn=get_args(PaddingRows),
+        smallest="read",
+        elsewhere="of a block of 8 rows it computes those alone that are read",
+    ),
     "storage": Knob(turned=("vtcm", "filters+output")),  # two of the sixteen ways to place caches
     "arch": Knob(turned=("v69",), has_loops=False),
     "vtcm_bytes": Knob(turned=(1 << 20,), has_loops=False),

@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass as validated
 
 from hexconv.hashed import hashed_once
 from hexconv.spec.chain import Chain
-from hexconv.spec.choices import Kernel
+from hexconv.spec.choices import Kernel, PaddingRows
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.fields import STRICT
 
@@ -63,8 +63,26 @@ class PhasedChain(Chain):
         return stride_phases(self)
 
 
-def in_phases(chain: Chain, kernel: Kernel | None) -> Chain:
-    """Return a chain as the nest of its kernel has it: for the matrix engine in images, without padding of zeros."""
+@hashed_once
+@validated(frozen=True, kw_only=True, config=STRICT)
+class SlabPaddedChain(PhasedChain):
+    """The same with padding above intermediates in whole slabs, where their logical rows take a slab less then."""
+
+    @property
+    def pads_in_slabs(self) -> bool:
+        """A packet's taps may lie in two slabs."""
+        return True
+
+
+def in_phases(chain: Chain, kernel: Kernel | None, padding_rows: PaddingRows = "read") -> Chain:
+    """Return a chain as the nest of its kernel has it: for the matrix engine in images, without padding of zeros.
+
+    Args:
+        chain: the chain.
+        kernel: its kernel.
+        padding_rows: how many rows of padding are stored (`Plan.padding_rows`).
+    """
     if kernel != "hmx":
         return chain
-    return PhasedChain(**{field.name: getattr(chain, field.name) for field in fields(chain)})
+    kind = SlabPaddedChain if padding_rows == "slabs" else PhasedChain
+    return kind(**{field.name: getattr(chain, field.name) for field in fields(chain)})

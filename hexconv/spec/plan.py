@@ -6,6 +6,7 @@ from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
 from hexconv.hashed import hashed_once
+from hexconv.spec.choices import PaddingRows
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.fields import STRICT, Size, in_one_line
 from hexconv.spec.kernels import KERNELS, Kernel, most_threads, why_fewer_threads
@@ -64,6 +65,10 @@ class Plan:
         buffering: whether copies overlap compute. `"single"`: a step copies in, computes and copies out, one after the
             other. `"double"`: while a step computes, the next stripe of the input and the next filter tile are copied
             in, and the last output tile is copied out.
+        padding_rows: the rows of padding above an intermediate. `"read"`: as many as convs read, so that its own rows
+            may begin inside of a block of 8, and 64 of them take 9 blocks. `"slabs"`: more where its own rows take a
+            block less then. Its reader takes two packets for one where its taps lie in two blocks, and caches hold a
+            block of rows more. The hmx kernel alone obeys it.
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
             (`hexconv.spec.kernel_choice`); beside convs of hvx that is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
@@ -101,6 +106,7 @@ class Plan:
     halo: Halo = "recompute"
     filters: Filters = "per_tile"
     buffering: Buffering = "single"
+    padding_rows: PaddingRows = "read"
     kernel: Kernel | None = None
     threads: Threads = 1
     storage: Storage = "global"

@@ -1,11 +1,9 @@
 """Columns of padding whose products are 0 are not stored, nor multiplied: exact, and as the closed form counts."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from hexconv.analyze import needed_macs
 from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.planned import Planned
 from hexconv.lower import lower_case
@@ -105,15 +103,6 @@ def test_tiles_are_as_many_as_columns_have(zero_point: int) -> None:
     chain = replace(SAME, zero_point=zero_point)
     assert [each.column_blocks for each in tensor_extents(in_phases(chain, "hmx"))] == [9 if zero_point else 8, 8, 8]
     assert [each.column_blocks for each in tensor_extents(chain)] == [9, 9, 8]  # every other kernel
-
-
-def test_the_documents_case_multiplies_94_percent_useful() -> None:
-    """Slabs are 9 and 8 for 8: a row of padding above is stored."""
-    path = Path(__file__).parents[2] / "schedules" / "hmx" / "engine-zeros-3x3.toml"
-    case = Case.load(path, "hexagon")
-    packets = engine_packets(Planned.of(case).blocks).of_one
-    assert (packets.multiplies, packets.taps) == ((9 + 8) * 8 * 16, (9 + 8) * 8 * 16 * 9)
-    assert needed_macs(case.chain) / packets.macs == 16 / 17
 
 
 @pytest.mark.simulator

@@ -53,21 +53,23 @@ STATED = {
     "order": "h_outer",
     "filters": "resident",
     "buffering": "double",
+    "padding_rows": "slabs",
     "threads": 2,
     "storage": "vtcm",
     "activations": "splats",
     "arch": "v69",
     "vtcm_bytes": 1 << 20,
 }
-OBEYED_BY_HVX = set(STATED)
+OBEYED_BY_HVX = set(STATED) - {"padding_rows"}
 OBEYED_BY_PLAIN = OBEYED_BY_HVX - {"activations", "threads"}
+OBEYED: dict[Kernel | None, set[str]] = {"hvx": OBEYED_BY_HVX, "hmx": {*OBEYED_BY_PLAIN, "padding_rows"}}
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     """Any wish with any of the knobs that go with it, or none."""
     kernel = draw(st.sampled_from((None, *KERNELS)))
-    obeyed = OBEYED_BY_HVX if kernel == "hvx" else OBEYED_BY_PLAIN
+    obeyed = OBEYED.get(kernel, OBEYED_BY_PLAIN)
     stated = draw(st.sets(st.sampled_from(sorted(obeyed)), max_size=2))
     return Plan(kernel=kernel, **{knob: STATED[knob] for knob in stated})
 
@@ -119,7 +121,7 @@ def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan | None, target: Targ
 
 @pytest.mark.parametrize(("kernel", "knob"), tuple(product((None, *KERNELS), STATED)))
 def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: Kernel | None, knob: str) -> None:
-    obeyed = OBEYED_BY_HVX if kernel == "hvx" else OBEYED_BY_PLAIN
+    obeyed = OBEYED.get(kernel, OBEYED_BY_PLAIN)
     if knob in obeyed:
         assert Plan(kernel=kernel, **{knob: STATED[knob]}).stated == {knob: STATED[knob]}
         return

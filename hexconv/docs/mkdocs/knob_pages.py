@@ -18,22 +18,25 @@ from hexconv.report.costs import own_cost
 from hexconv.report.described import attributes
 from hexconv.report.listing import Block, module_of
 from hexconv.report.words import in_bytes
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import KNOBS
 
 PAGE = Path(str(files("hexconv"))) / "docs" / "reference" / "knobs.md"
 CONV = Conv2d(out_channels=64, kernel=(3, 3))
 FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
 QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
+PADDED = replace(QUANTISED, padding=Padding(top=1, left=1, bottom=1, right=1))
 INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
+ON_ENGINE = Chain(input=(1, 32, 32, 64), dtype="uint8", conv=(PADDED, PADDED))
 PLAIN = Plan(kernel="plain")
 
 MOST_LINES, MOST_CHANGES = 28, 12
 HEADER = """# Knobs
 
 Made by `python -m hexconv.docs.mkdocs.knob_pages` from what TVM lowers; a test holds it to that. The chain is
-36x36x64, two 3x3 convs of 64 channels, float32 (uint8 for `kernel`). Parts are named as in the `.tir` files; guards
-and statements are left out, and where only these differ, they are shown as a diff.
+36x36x64, two 3x3 convs of 64 channels, float32 (uint8 for `kernel`; of 32x32x64, with padding, for
+`padding_rows`). Parts are named as in the `.tir` files; guards and statements are left out, and where only these
+differ, they are shown as a diff.
 """
 
 
@@ -63,7 +66,8 @@ def _base(knob: str) -> Plan:
 
 def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
     """Yield the costs and the loop nests of two plans."""
-    chain = INTEGER if "hvx" in (before.kernel, after.kernel) else FLOAT
+    kernels = before.kernel, after.kernel
+    chain = ON_ENGINE if kernels == ("hmx", "hmx") else INTEGER if "hvx" in kernels else FLOAT
     yield f"| what it costs | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
     yield "|---|---:|---:|"
     cases = [Case("example", chain, plan) for plan in (before, after)]

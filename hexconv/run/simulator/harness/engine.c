@@ -41,9 +41,15 @@ struct taps {
     int first, last, step;
 };
 
-/* The taps of a side up to the last one: all, every second one, or that one alone. */
+/* The taps of a side up to the one that is named: all, every second one, or that one alone. */
 static struct taps taps_of(int last, int is_dilated, int is_single) {
     return (struct taps){is_single ? last : 0, last, is_dilated ? 2 : 1};
+}
+
+/* Those of rows, which may be all from the one that is named on. */
+static struct taps rows_of(int row, enum hmx_rows mode) {
+    if (mode == HMX_ROWS_ABOVE) return (struct taps){row, 7, 1};
+    return taps_of(row, mode == HMX_ROWS_DILATE, mode == HMX_ROWS_SINGLE);
 }
 
 static uint32_t counted(struct taps taps) { return (uint32_t)((taps.last - taps.first) / taps.step + 1); }
@@ -105,7 +111,7 @@ WEAK int32_t hexconv_hmx_clear(void) {
 
 INSIDE void multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
                        enum hmx_rows by_rows, enum hmx_columns by_columns) {
-    const struct taps rows = taps_of(tap >> 8 & 7, by_rows == HMX_ROWS_DILATE, by_rows == HMX_ROWS_SINGLE);
+    const struct taps rows = rows_of(tap >> 8 & 7, by_rows);
     const struct taps columns = taps_of(tap >> 5 & 7, by_columns == HMX_COLUMNS_DILATE, by_columns == HMX_COLUMNS_SINGLE);
     const uint32_t rs = (uint32_t)(uintptr_t)tile | (uint32_t)tap, ws = (uint32_t)(uintptr_t)weights;
     const uint32_t place = look_at(tile, HMX_CROUTON_BYTES, HMX_CROUTON_BYTES);
@@ -170,7 +176,7 @@ int engine_reads(struct hmx_packet *found, const uint32_t *words, const uint32_t
     const int is_whole = by->order == HMX_CHANNEL_MINOR && by->rt % HMX_CROUTON_BYTES == RANGE;
     switch (found->kind) {
     case HMX_MULTIPLY: {
-        const int by_rows = by->rows == HMX_ROWS || by->rows == HMX_ROWS_SINGLE || by->rows == HMX_ROWS_DILATE;
+        const int by_rows = by->rows != HMX_ROWS_DEEP;
         const enum hmx_columns columns = found->weights.columns;
         const int by_columns = columns == HMX_COLUMNS || columns == HMX_COLUMNS_SINGLE || columns == HMX_COLUMNS_DILATE;
         return is_whole && by_rows && by_columns && by->rs % 32 == 0 ? taken : 0;

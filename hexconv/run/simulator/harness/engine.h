@@ -22,6 +22,9 @@ int32_t hexconv_hmx_clear(void);
 /* { activation.ub(tile | tap, below | range)[:dilate|:single]:cm; weight.b(weights, last)[:dilate|:single] } */
 #define HEXCONV_HMX_MULTIPLIES(each)                                    \
     each(multiply, HMX_ROWS, HMX_COLUMNS)                               \
+    each(multiply_above_all, HMX_ROWS_ABOVE, HMX_COLUMNS)               \
+    each(multiply_above_dilate, HMX_ROWS_ABOVE, HMX_COLUMNS_DILATE)     \
+    each(multiply_above_single, HMX_ROWS_ABOVE, HMX_COLUMNS_SINGLE)     \
     each(multiply_all_dilate, HMX_ROWS, HMX_COLUMNS_DILATE)             \
     each(multiply_all_single, HMX_ROWS, HMX_COLUMNS_SINGLE)             \
     each(multiply_dilate_single, HMX_ROWS_DILATE, HMX_COLUMNS_SINGLE)   \
