@@ -19,7 +19,7 @@ from hexconv.errors import InputError
 from hexconv.spec.choices import Kernel
 
 if TYPE_CHECKING:
-    from hexconv.sweep.journal import Row
+    from hexconv.sweep.journal import Request, Row
     from hexconv.sweep.judging import Verdict
     from hexconv.sweep.survey import Settings
 
@@ -46,8 +46,8 @@ def sweep(
     default is cache. Each combination is a row. A row that makes no case, or does not fit, has the reason.
 
     Each row is kept as it finishes, in a journal beside the table. After an interruption, a crash or a full disk, give
-    the same command again: it goes on where it stopped. It exits with 1 if a row differs, failed, crashed, or took too
-    much time or memory.
+    the same command again: it goes on where it stopped. Random cases are rows, too, where --out names a table. It exits
+    with 1 if a row differs, failed, crashed, or took too much time or memory.
 
     Args:
         grid: name a grid file (TOML).
@@ -66,31 +66,39 @@ def sweep(
     """
     processes = workers or os.cpu_count() or 1
     if random is not None:
-        if grid or out or scheduler:
-            raise InputError.because(
-                "--random draws its cases and writes no table", "leave out the grid, --out and --scheduler"
-            )
-        return sweep_random(random, seed, processes, json, kernel)
-    if kernel:
+        if grid:
+            raise InputError.because("--random draws its cases", "leave out the grid")
+        if scheduler and out is None:
+            raise InputError.because("no --out given", "name the table that a cluster's rows go to: --out sweep.csv")
+        if out is None:
+            return sweep_random(random, seed, processes, json, kernel)
+    elif kernel:
         raise InputError.because("--kernel is for random cases", "a grid names kernels in its [plan]")
-    if grid is None:
+    elif grid is None:
         raise InputError.because("no grid file given", "name one, or draw cases with --random 100")
-    if out is None:
+    elif out is None:
         raise InputError.because("no --out given", "name the table to write: --out sweep.csv")
     with starting():
         from hexconv.apart import Limits
-        from hexconv.sweep.survey import Settings
+        from hexconv.sweep.grid_file import Grid
+        from hexconv.sweep.journal import random_requests, requests
+        from hexconv.sweep.random_case import random_case
+        from hexconv.sweep.survey import MEASURE, Settings
 
     check_file("--out", out, ".csv")
     limits = Limits(seconds, memory_bytes(memory, "--memory"))
-    return sweep_grid(grid, out, Settings(limits, seed, processes, scheduler, fresh), json)
+    job = MEASURE if grid else "hexconv.sweep.judging:judged_row"
+    settings = Settings(limits, seed, processes, scheduler, fresh, job)
+    drawn = (random_case(seed, index, kernel) for index in range(random or 0))
+    asked = requests(Grid.load(grid), seed) if grid else random_requests(drawn)
+    return sweep_rows(asked, out, settings, json)
 
 
-def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
-    """Sweep a grid file.
+def sweep_rows(asked: Sequence[Request], out: Path, settings: Settings, json: bool) -> int:
+    """Sweep rows to a table.
 
     Args:
-        grid: the grid file.
+        asked: the rows.
         out: the table to write; its journal lies beside it.
         settings: limits, executor and the like of the sweep.
         json: print JSON instead of a summary.
@@ -98,16 +106,18 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
     Returns:
         0 if every row holds, or says why there is nothing to check; 1 if something is wrong with a row.
     """
-    from hexconv.cli.answers import print_json
+    from hexconv.cli.answers import print_json, print_text
     from hexconv.report.words import counted
-    from hexconv.sweep.grid_file import Grid
     from hexconv.sweep.survey import GOOD, survey
 
-    rows = survey(Grid.load(grid), out, settings, _with_progress)
+    rows = survey(asked, out, settings, _with_progress)
     statuses = Counter(row["status"] for row in rows)
     if json:
         print_json({"file": str(out), "rows": len(rows), "statuses": statuses})
     else:
+        for request, row in zip(asked, rows, strict=True):
+            if row["status"] not in GOOD:
+                print_text(f"# {row['status']}\n# {request.case}: {row['reason']}\n{request.toml}\n")
         print(f"{out}: {counted(len(rows), 'row')}: {_told(statuses)}")
     return 1 if any(status not in GOOD for status in statuses) else 0
 

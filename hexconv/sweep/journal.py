@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from hexconv.apart import Limits
 from hexconv.errors import InputError, NotWritten
 from hexconv.run.simulator.made_files import content_key, provenance
 from hexconv.spec import Case, Chain, Conv2d, Plan
+from hexconv.spec.kernels import KERNELS
 from hexconv.sweep.grid_file import Grid, Table, plan_columns
 
 Row = dict[str, Any]
@@ -65,6 +66,18 @@ def requests(grid: Grid, seed: int) -> list[Request]:
 
 def _distinct(request: Request, is_shared: bool) -> Request:
     return replace(request, case=f"{request.case}-{request.digest[:8]}") if is_shared else request
+
+
+def random_requests(cases: Iterable[Case]) -> list[Request]:
+    """Return the requests for drawn cases, each for the target that its kernel runs on."""
+    return [_request(case) for case in cases]
+
+
+def _request(case: Case) -> Request:
+    toml, target = case.to_toml(), KERNELS[case.settled.kernel or "plain"].home or "llvm"
+    key = content_key(case.name, toml, target, provenance())
+    known = {**_of_chain(case.chain, {}), **plan_columns(case.plan)}
+    return Request(key, case.name, content_key(toml), target, 0, known, toml)
 
 
 def _requests(table: Table, targets: tuple[str, ...], seed: int) -> Iterator[Request]:

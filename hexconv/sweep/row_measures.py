@@ -27,8 +27,8 @@ def measure(task: Task) -> Row:
         task: `case` and `toml`; `target`; `seed` of the tensors; `seconds`, the time limit of a run on the simulator;
             `code`, the provenance that the code of this process must have.
     """
-    if task["code"] != provenance():  # A machine joined the cluster late, or the source was edited meanwhile.
-        return {"missing": f"{platform.node()} has other code than what started the sweep; the same command goes on"}
+    if task["code"] != provenance():
+        return {"missing": other_code()}
     case = Case.parse(task["toml"], task["case"], target="llvm" if task["target"] == "llvm" else "hexagon")
     row: Row = {**kernel_columns(case.kernels)}
     try:
@@ -42,6 +42,11 @@ def measure(task: Task) -> Row:
         status = next(word for kind, word in STATUSES.items() if isinstance(error, kind))
         return {**row, "status": status, "reason": str(error)}
     return {**row, **measured, "status": "differs" if differences else "holds", "reason": "; ".join(differences)}
+
+
+def other_code() -> str:
+    """Say that a machine joined the cluster late, or that the source was edited meanwhile."""
+    return f"{platform.node()} has other code than what started the sweep; the same command goes on"
 
 
 def _predicted(case: Case) -> Row:

@@ -15,8 +15,8 @@ from hexconv.apart.parallel import cluster
 from hexconv.errors import Interrupted, NotWritten, ToolMissing
 from hexconv.run.simulator.made_files import provenance
 from hexconv.spec import Plan
-from hexconv.sweep.grid_file import Grid, plan_columns
-from hexconv.sweep.journal import Journal, Request, Row, requests
+from hexconv.sweep.grid_file import plan_columns
+from hexconv.sweep.journal import Journal, Request, Row
 from hexconv.written import whole_file
 
 MEASURE = "hexconv.sweep.row_measures:measure"
@@ -126,7 +126,7 @@ Shown = Callable[[Iterator[Row], Sequence[Row], int], Iterator[Row]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a grid is swept.
+    """How rows are swept.
 
     Attributes:
         limits: the limits of every row.
@@ -149,11 +149,11 @@ class Settings:
         return cluster(self.scheduler, provenance) if self.scheduler is not None else cores(self.workers)
 
 
-def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]:
-    """Do the rows of a grid that are not in the journal beside the table yet, and write the table.
+def survey(asked: Sequence[Request], out: Path, settings: Settings, shown: Shown) -> list[Row]:
+    """Do the rows that are asked for and are not in the journal beside the table yet, and write the table.
 
     Args:
-        grid: what is asked for.
+        asked: what is asked for, in the order of the table.
         out: the table, `.csv`.
         settings: how.
         shown: passes the new rows on.
@@ -164,7 +164,6 @@ def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]
         InputError: another sweep for the same table, no such scheduler.
         ToolMissing: a target can't be served here.
     """
-    asked = requests(grid, settings.seed)
     with Journal.opened(out.with_name(f"{out.name}.journal"), settings.limits, settings.is_fresh) as journal:
 
         def write() -> list[Row]:

@@ -1,7 +1,9 @@
 """`hexconv sweep` as a user meets it."""
 
 import json
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hexconv.cli.answers import VERSION
@@ -16,6 +18,33 @@ def test_a_small_sweep_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["sweep", "--random", "4", "--seed", "11", "--workers", "2", "--json"]) == 0
     told = {"version": VERSION, "checked": 4, "refused": 0, "disagree": 0, "failures": []}
     assert json.loads(capsys.readouterr().out) == told
+
+
+def test_random_cases_that_are_rows_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row that is there is not done again, and is judged again with all others."""
+    out, command = tmp_path / "drawn.csv", ["sweep", "--random", "3", "--seed", "11", "--kernel", "plain", "--out"]
+    assert exit_code([*command, str(out)]) == 0
+    assert "3 rows: all hold" in capsys.readouterr().out
+    table = pd.read_csv(out)
+    assert table["case"].tolist() == [f"random-plain-11-{index}" for index in range(3)]
+    assert table["target"].tolist() == ["llvm"] * 3
+    journal = out.with_name("drawn.csv.journal")
+    journal.write_text(journal.read_text().replace('"holds", "reason": ""', '"differs", "reason": "two sizes"', 1))
+    assert exit_code([*command, str(out)]) == 1
+    printed = capsys.readouterr().out
+    assert "1 differs, 2 hold" in printed
+    assert pd.read_csv(out)["elapsed_seconds"].tolist() == table["elapsed_seconds"].tolist()
+    [wrong] = [index for index, status in enumerate(pd.read_csv(out)["status"]) if status == "differs"]
+    assert f"# differs\n# random-plain-11-{wrong}: two sizes\n" in printed
+    toml = printed[: printed.index(str(out))]
+    assert Case.parse(toml, f"random-plain-11-{wrong}") == random_case(11, wrong, "plain")
+
+
+def test_a_cluster_and_a_grid_are_refused_for_random_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["sweep", "grid.toml", "--random", "3"]) == 2
+    assert "--random draws its cases; leave out the grid" in capsys.readouterr().err
+    assert exit_code(["sweep", "--random", "3", "--scheduler", "tcp://here:1"]) == 2
+    assert "no --out given" in capsys.readouterr().err
 
 
 def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:

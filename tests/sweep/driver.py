@@ -10,6 +10,7 @@ from pathlib import Path
 from hexconv.apart import Limits
 from hexconv.errors import HexconvError
 from hexconv.sweep.grid_file import Grid
+from hexconv.sweep.journal import requests
 from hexconv.sweep.survey import GOOD, Settings, survey
 
 
@@ -19,7 +20,9 @@ def main(grid: str, out: str, job: str, scheduler: str | None = None, largest_fi
     limits = Limits(seconds=5, memory_bytes=600 << 20)
     settings = Settings(limits, workers=2, scheduler=scheduler, job=f"tests.sweep.faults:{job}")
     try:
-        rows = survey(Grid.load(Path(grid)), Path(out), settings, lambda new, _there, _total: new)
+        rows = survey(
+            requests(Grid.load(Path(grid)), settings.seed), Path(out), settings, lambda new, _there, _total: new
+        )
     except HexconvError as error:
         print(error, file=sys.stderr)
         return error.exit_code
