@@ -14,12 +14,11 @@ from hexconv.run.fills import CORNERS, fills_of_run, fills_text
 from hexconv.run.host import Host
 from hexconv.run.measure import Run
 from hexconv.run.measurement import Runner
-from hexconv.run.simulator.made_files import provenance
+from hexconv.run.simulator.made_files import other_code
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 from hexconv.spec.kernel_choice import kernel_columns
 from hexconv.spec.kernels import Kernel
-from hexconv.sweep.row_measures import other_code
 
 RUNS = 1 + len(CORNERS) + 1
 """The runs of a case: on random tensors, on input and filters at their extremes, and on a mix of fills."""
@@ -172,8 +171,8 @@ STATUSES: dict[Outcome, str] = {"agrees": "holds", "refused": "refused", "disagr
 
 def judged_row(task: Task) -> Task:
     """Judge a case, in a process of its own, for a row of a table."""
-    if task["code"] != provenance():
-        return {"missing": other_code()}
+    if missing := other_code(task["code"]):
+        return {"missing": missing}
     case = Case.parse(task["toml"], task["case"])
     answer = judged({"name": case.name, "toml": task["toml"]})
     if "missing" in answer:

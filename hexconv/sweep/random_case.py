@@ -29,7 +29,7 @@ from hexconv.errors import Unsupported
 from hexconv.kernel.tiles import BYTES
 from hexconv.search.cuts import best_cuts
 from hexconv.search.question import Question, in_bands, placed
-from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
 from hexconv.spec.chain import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.choices import Objective
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
@@ -277,7 +277,10 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
 
 
 def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
-    """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one."""
+    """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one.
+
+    The last is the last conv without its padding, of which alone an output may have more rows than a scope allows.
+    """
     convs = geometries(draw, draw.number(1, scope.convs))
     convs = shaped_for_engine(convs, scope) if kind.kernel == "hmx" and kind.is_served else convs
     skips = drawn_skips(draw, len(convs)) if kind.kernel != "hmx" and kind.dtype != "int16" else []
@@ -286,6 +289,7 @@ def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
         yield _chain(draw, kind, scope, convs, scale, skips)
     for first in range(1, len(convs)):
         yield _chain(draw, kind, scope, convs[first:], 0.0)
+    yield _chain(draw, kind, scope, [replace(convs[-1], padding=Padding())], 0.0)
 
 
 def _chain(

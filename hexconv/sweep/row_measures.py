@@ -1,6 +1,5 @@
 """Measure the columns of one row, in a process of its own."""
 
-import platform
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,7 @@ from hexconv.checked import Checked, Trial, check
 from hexconv.compute.computable import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.run.measure import Run, runner_of
-from hexconv.run.simulator.made_files import provenance
+from hexconv.run.simulator.made_files import other_code
 from hexconv.spec import Case
 from hexconv.spec.kernel_choice import kernel_columns
 
@@ -27,8 +26,8 @@ def measure(task: Task) -> Row:
         task: `case` and `toml`; `target`; `seed` of the tensors; `seconds`, the time limit of a run on the simulator;
             `code`, the provenance that the code of this process must have.
     """
-    if task["code"] != provenance():
-        return {"missing": other_code()}
+    if missing := other_code(task["code"]):
+        return {"missing": missing}
     case = Case.parse(task["toml"], task["case"], target="llvm" if task["target"] == "llvm" else "hexagon")
     row: Row = {**kernel_columns(case.kernels)}
     try:
@@ -42,11 +41,6 @@ def measure(task: Task) -> Row:
         status = next(word for kind, word in STATUSES.items() if isinstance(error, kind))
         return {**row, "status": status, "reason": str(error)}
     return {**row, **measured, "status": "differs" if differences else "holds", "reason": "; ".join(differences)}
-
-
-def other_code() -> str:
-    """Say that a machine joined the cluster late, or that the source was edited meanwhile."""
-    return f"{platform.node()} has other code than what started the sweep; the same command goes on"
 
 
 def _predicted(case: Case) -> Row:

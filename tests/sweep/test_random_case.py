@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import prod
@@ -273,3 +274,12 @@ def test_some_cases_are_answers_of_the_search() -> None:
     differ = [case for case in (random_case(5, index) for index in range(40)) if case != drawn(5, int(case.name[9:]))]
     assert differ
     assert all(case.plan.kernel == "hvx" for case in differ)
+
+
+def test_a_case_is_drawn_within_the_smallest_scope() -> None:
+    """Where the padding alone makes too many rows, it is left out at last."""
+    scope = replace(QUICK_OF_ENGINE, taps=256)
+    for index in range(244, 266):
+        case = drawn_case(Seeded(1, index), scope, f"small-{index}")
+        if case.settled.kernel == "hmx":
+            assert engine_packets(Planned.of(case).blocks).of_one.taps <= scope.taps

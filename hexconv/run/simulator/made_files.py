@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import importlib.metadata
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,6 +54,12 @@ def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
     """Return a digest of the source that rows depend on, and of the versions of the libraries that it calls."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
     return content_key(*versions, *(_source(room) for room in rooms))
+
+
+def other_code(code: str) -> str:
+    """Say that this machine has other code: it came late, or the source was edited; nothing if it has the same."""
+    is_same = code == provenance()
+    return "" if is_same else f"{platform.node()} has other code than what started the sweep; the same command goes on"
 
 
 def _source(room: str) -> bytes:
