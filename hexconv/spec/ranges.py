@@ -21,7 +21,9 @@ states its `sum_limit`, so is the sum of both. Then
 | rounded | s + 2**(n - 1), n being the bits of the last shift | in 64 bits | yes |
 
 With `engine = "fast"` the sum with bias is followed by what the engine's convert adds to it (`with what is added`), and
-its own formula (`hexconv.compute.requantised`).
+its own formula (`hexconv.compute.requantised`). The engine sums unsigned bytes as they are (`of bytes`), the padding's
+too; one word of a table takes off their zero point, and adds the bias and the rest (`beside bytes`). It adds both in
+more than 32 bits, so that what leaves 32 bits on the way does not come back.
 
 Where sums saturate, plain has the sum and the sum with bias in 64 bits. Of 8 bits hvx has the sum alone, and adds the
 bias to it saturating; of int16 it never has either whole, but the two steps after them (`hexconv.spec.ranges`).
@@ -64,7 +66,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, prod
 from typing import Any, Literal
 
 import numpy as np
@@ -185,7 +187,8 @@ def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int
     if conv.requantize is None:
         return steps
     if conv.requantize.engine == "fast":
-        return *steps, Step("with what is added", steps[-1].least - MOST_ADDED, steps[-1].most + MOST_ADDED)
+        added = Step("with what is added", steps[-1].least - MOST_ADDED, steps[-1].most + MOST_ADDED)
+        return *steps, added, *_of_engine(chain, index, bias + MOST_ADDED)
     if kernel == "plain":
         return *steps, *_plain(steps[-1], conv.requantize)
     sequence, offset = narrowing_at(chain, index)
@@ -286,6 +289,17 @@ def _sum(chain: Chain, index: int) -> Step:
     up, down = (high if largest else 0), (-low if smallest else 0)  # what a unit of the filter, of either sign, can add
     back, forth = (-low if largest else 0), (high if smallest else 0)
     return Step("sum", max(least, -conv.filter_l1 * max(back, forth)), min(most, conv.filter_l1 * max(up, down)))
+
+
+def _of_engine(chain: Chain, index: int, added: int) -> tuple[Step, Step]:
+    """Return the two addends of a convert: the sum of the engine, and the word of its table."""
+    conv, zero_point = chain.conv[index], chain.output_zero_point(index) - INTEGER_RANGE[chain.dtype][0]
+    products = prod(chain.filter_shapes[index][1:])
+    ends = [products * (end - conv.filter_zero_point) for end in INTEGER_RANGE[chain.dtype_of_filters]]
+    limit = max(map(abs, ends)) if conv.filter_l1 is None else conv.filter_l1
+    least, most = max(min(ends[0], 0), -limit), min(max(ends[1], 0), limit)
+    beside = Step("beside bytes", -zero_point * most - added, -zero_point * least + added)
+    return Step("of bytes", BYTE * least, BYTE * most), beside
 
 
 def _plain(total: Step, how: Requantize) -> list[Step]:

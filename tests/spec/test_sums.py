@@ -21,6 +21,7 @@ from hexconv.spec.case import sums_by_channel
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 from hexconv.spec.narrowing import FixedPoint, narrowing_of, narrowing_to_halfwords
 from hexconv.spec.ranges import (
+    MOST_ADDED,
     SATURATE,
     Arithmetic,
     Step,
@@ -238,6 +239,30 @@ def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain
     if ends.are_near and "sum" in steps:
         assert ends.most * 2 >= steps["sum"].most
         assert ends.least * 2 <= steps["sum"].least
+
+
+def padded_pixel() -> Chain:
+    """A pixel under a window of padding, all of which the engine sums with the zero point."""
+    conv = Conv2d(out_channels=1, kernel=(2, 3), padding=Padding(top=4, left=4, bottom=4, right=4))
+    return Chain(input=(1, 1, 1, 64), dtype="uint8", zero_point=255, conv=(conv,))
+
+
+@given(convs_of_integers())
+@example(padded_pixel())
+def test_the_addends_of_a_convert_of_the_engine_fit_its_words(chain: Chain) -> None:
+    """Biases go as far as the limit, and taps that never lie on the image at once are summed with the others."""
+    how = Requantize(multiplier=1 << 30, shift=-8, zero_point=3, engine="fast")
+    convs = [replace(conv, bias=True, bias_limit=None, requantize=how, sum_limit=None) for conv in chain.conv]
+    chain = replace(chain, dtype="int8" if chain.dtype == "int16" else chain.dtype, conv=tuple(convs))
+    chain = replace(chain, zero_point=min(max(chain.zero_point, INTEGER_RANGE[chain.dtype][0]), 127))
+    if chain.filter_dtype == "int16" or sums_refusal(chain, "plain"):
+        return
+    bias, zero_point = bias_limit(chain, 0) + MOST_ADDED, chain.zero_point - INTEGER_RANGE[chain.dtype][0]
+    for to in INTEGER_RANGE[chain.dtype_of_filters]:
+        weights = int((_filter(chain, to).astype(np.int64) - chain.conv[0].filter_zero_point).sum())
+        assert INT32[0] <= 255 * weights <= INT32[1]
+        assert INT32[0] <= -zero_point * weights - bias
+        assert -zero_point * weights + bias <= INT32[1]
 
 
 @given(st.lists(st.integers(-128, 127), min_size=8, max_size=8), st.integers(-128, 127), st.integers(-128, 127))
