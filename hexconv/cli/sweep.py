@@ -108,7 +108,7 @@ def sweep_rows(asked: Sequence[Request], out: Path, settings: Settings, json: bo
     """
     from hexconv.cli.answers import print_json, print_text
     from hexconv.report.words import counted
-    from hexconv.sweep.survey import GOOD, survey
+    from hexconv.sweep.survey import GOOD, MEASURE, survey
 
     rows = survey(asked, out, settings, _with_progress)
     statuses = Counter(row["status"] for row in rows)
@@ -116,7 +116,7 @@ def sweep_rows(asked: Sequence[Request], out: Path, settings: Settings, json: bo
         print_json({"file": str(out), "rows": len(rows), "statuses": statuses})
     else:
         for request, row in zip(asked, rows, strict=True):
-            if row["status"] not in GOOD:
+            if row["status"] not in GOOD and settings.job != MEASURE:  # a case that was drawn stands in no file
                 print_text(f"# {row['status']}\n# {request.case}: {row['reason']}\n{request.toml}\n")
         print(f"{out}: {counted(len(rows), 'row')}: {_told(statuses)}")
     return 1 if any(status not in GOOD for status in statuses) else 0

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Range, TensorLoad, TensorRegion
+from tvm.s_tir import SBlock
 from tvm.sym import Analyzer
 
 from hexconv.lower.buffers import contents_of
@@ -31,8 +33,9 @@ from hexconv.tir.parts import INPUT_READ, Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
 from hexconv.tir.trees import all_of, around, as_one, uses, with_values
 
-SLABS, COLUMNS, ROWS = -6, -5, -3
-"""The axes of a source that count blocks of rows, blocks of columns, and rows of a block: NHWC8h8w32c."""
+IN_TILES, SLABS, COLUMNS, ROWS = 7, -6, -5, -3
+"""The number of axes, and those of a source that count blocks of rows, blocks of columns, and rows of a block:
+NHWC8h8w32c."""
 WORD_BYTES = 8
 """The bytes of a store of two registers."""
 KERNEL_ROWS, KERNEL_COLUMNS = -5, -4
@@ -75,6 +78,38 @@ def mark_tiles(nest: Lowering) -> Lowering:
     return nest.to(nest.main.with_body(body))
 
 
+def carry_columns(module: tvm.IRModule) -> tvm.IRModule:
+    """Let columns of a tile carry into the number of the tile, where TVM leaves that out of what a guard lets by.
+
+    A tensor of one logical column needs one tile of each phase image of what it reads. Without the carry the schedule
+    would leave the tiles behind it out of the last image alone, and images would differ in size.
+
+    before:  if wi < 2: ... cache[..., image * 2 + rw // 4, ..., rw % 4 * 2 + wi, ...]
+    after:   if wi < 2: ... cache[..., image * 2 + rw // 4 + (rw % 4 * 2 + wi) // 8, ..., (rw % 4 * 2 + wi) % 8, ...]
+    """
+    main = module["main"]
+    of_blocks = {each.var: each.dom for block in all_of(main.body, SBlock) for each in block.iter_vars}
+    ranges = ranges_of(main.body, of_blocks)
+
+    def carried(source: tirx.Var, indices: Sequence[tirx.Expr]) -> list[tirx.Expr]:
+        made, column = list(indices), indices[-2] if len(indices) == IN_TILES else ZERO
+        is_block = len(indices) == IN_TILES and int(source.shape[-2]) == COLUMN_BLOCK
+        if is_block and ranges.const_int_bound(column).max_value >= COLUMN_BLOCK:
+            made[COLUMNS], made[-2] = made[COLUMNS] + column // COLUMN_BLOCK, column % COLUMN_BLOCK
+        return made
+
+    def load(node: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(node.source, carried(node.source, node.indices))
+
+    def region(node: TensorRegion) -> TensorRegion:
+        firsts = carried(node.source, [each.min for each in node.region])
+        whole = [Range.from_min_extent(first, each.extent) for first, each in zip(firsts, node.region, strict=True)]
+        return tirx.BufferRegion(node.source, whole)
+
+    body = tvm_ffi.structural_map(main.body, [(TensorLoad, load), (TensorRegion, region)])
+    return tvm.IRModule({"main": main.with_body(body)})
+
+
 def read_images_apart(main: tirx.PrimFunc, images: int) -> tirx.PrimFunc:
     """Read the phase images of the input one after the other, so that each condition is a bound of a loop.
 
@@ -84,7 +119,8 @@ def read_images_apart(main: tirx.PrimFunc, images: int) -> tirx.PrimFunc:
     """
 
     def of_image(loop: tirx.For, image: int) -> tirx.Stmt:
-        columns = int(loop.extent) // images
+        columns, cut = divmod(int(loop.extent), images)
+        assert not cut, f"{images} phase images have {loop.extent} blocks of columns"
         variable, first = tirx.Var(loop.loop_var.name, "int32"), int32(image * columns)
         body = with_values(loop.body, {loop.loop_var: variable + first})
         fresh = {each.loop_var: tirx.Var(each.loop_var.name, "int32") for each in all_of(body, tirx.For)}

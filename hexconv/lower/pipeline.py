@@ -26,7 +26,7 @@ from hexconv.lower.conv_step import ConvStep, with_constants
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
-from hexconv.lower.engine_tiles import mark_tiles, read_images_apart
+from hexconv.lower.engine_tiles import carry_columns, mark_tiles, read_images_apart
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
@@ -365,7 +365,8 @@ def _lower_for_engine(case: Case) -> Lowered:
     # The epilogue says where results lie and which are there; packets take its place.
     exact = with_exact(chain)
     biased = replace(exact, conv=tuple(replace(conv, bias=True) for conv in exact.conv))
-    return lower_for_engine(stripe(chain_module(biased, layouts), biased, plan), engine_convs(chain, layouts, plan))
+    module = carry_columns(chain_module(biased, layouts))
+    return lower_for_engine(stripe(module, biased, plan), engine_convs(chain, layouts, plan))
 
 
 def _lower_rows(case: Case, strips: Strips | None) -> Lowered:

@@ -259,6 +259,32 @@ def test_phases_between_those_that_are_read_are_made_of_what_is_stored() -> None
     assert tensor_extents(in_phases(case.chain, "hmx"))[0].last_phase == (5, 0)
 
 
+def narrow(number: int) -> Chain:
+    """Draw a conv of one or two columns before one with strides, which pads them."""
+    draw = Seeded(SEED, number)
+    across, apart = draw.number(2, 4), draw.number(1, 2)
+    first = replace(CONV, kernel=(draw.number(1, 3), across), dilation=(1, apart), padding=Padding())
+    padding = Padding(**{side: draw.number(0, 2) for side in ("top", "left", "bottom", "right")})
+    columns = draw.number(1, 2)
+    kernel, stride = (draw.number(1, 2), draw.number(1, columns)), draw.one_of((2, 1), (3, 1), (1, 2), (2, 2))
+    size = (draw.number(8, 24), columns + (across - 1) * apart)
+    convs = (first, replace(CONV, kernel=kernel, stride=stride, padding=padding))
+    return replace(CHAIN, input=(1, *size, 3), conv=convs)
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_images_of_few_columns_are_read_whole(number: int) -> None:
+    case = Case(f"narrow-{number}", narrow(number), Plan(kernel="hmx"))
+    assert case.kernels[0].used != "hmx" or counted_as_predicted(case, lower_case(case)) == []
+
+
+@pytest.mark.simulator
+def test_images_of_one_column_are_exact() -> None:
+    first = replace(CONV, kernel=(5, 4), dilation=(1, 2), padding=Padding())
+    second = replace(CONV, kernel=(2, 1), stride=(3, 1), padding=Padding(top=2, left=1, bottom=1, right=1))
+    check(Case("column", replace(CHAIN, input=(1, 22, 7, 3), conv=(first, second)), Plan(kernel="hmx")))
+
+
 @pytest.mark.parametrize("number", one_in(8, range(64)))
 def test_drawn_cases_are_counted_as_predicted(number: int) -> None:
     """Bytes and multiply-accumulates of every stride, phase and plan; nothing runs."""
