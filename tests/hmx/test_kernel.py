@@ -548,6 +548,10 @@ def test_functions_of_packets_are_those_of_the_model() -> None:
         if name.startswith("store"):
             said = [word for word in ("before", "after", "retain", "sat") if word in name]
             assert [word for word in ("before", "after", "retain", "sat") if f":{word}" in text] == said
+        if name.startswith("multiply"):
+            modes = name.split("_")[1:] or ["all", "all"]
+            rows, columns = ("" if mode == "all" else f":{mode}" for mode in modes)
+            assert text == f"{{ activation.ub(r0,r2){rows}:cm; weight.b(r3,r4){columns} }}"
 
 
 def test_places_are_those_that_are_counted() -> None:

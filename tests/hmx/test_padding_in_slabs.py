@@ -12,7 +12,7 @@ import pytest
 from hexconv.analyze import needed_macs
 from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.planned import Planned
-from hexconv.kernel.engine import EnginePackets
+from hexconv.kernel.engine import EnginePackets, TileRow
 from hexconv.lower import lower_case
 from hexconv.search import Question, best_plan
 from hexconv.search.grid import evaluate, figures_of
@@ -24,7 +24,7 @@ from hexconv.spec.knobs import Buffering, Filters
 from hexconv.spec.phases import in_phases
 from hexconv.sweep.random_chains import Draw, Seeded
 from tests.deep import one_in
-from tests.hmx.test_kernel import check, counted_as_predicted
+from tests.hmx.test_kernel import CHAIN, CONV, HOW, PLANS, check, counted_as_predicted
 
 DRAWN = 160
 ZEROS = Path(__file__).parents[2] / "schedules" / "hmx" / "engine-zeros-3x3.toml"
@@ -141,6 +141,31 @@ def test_drawn_cases_are_exact(number: int) -> None:
     """Numpy has the padding; packets of every kind, and every count of them, are those of the closed form."""
     for case in served(range(number, number + 1)):
         check(case)
+
+
+IN_TWO_SLABS = {
+    "all": Conv2d(out_channels=9, kernel=(5, 3)),
+    "dilate": Conv2d(out_channels=9, kernel=(5, 2), dilation=(1, 2)),
+    "single": Conv2d(out_channels=9, kernel=(5, 3), stride=(1, 2)),
+}
+"""Second convs with two rows of taps up to the last row of a slab, by the mode of columns."""
+
+
+def in_two_slabs(columns: str) -> Case:
+    """A case with one of these."""
+    second = replace(IN_TWO_SLABS[columns], padding=Padding(top=2, left=1, bottom=2, right=1), requantize=HOW)
+    chain = replace(CHAIN, input=(1, 16, 11, 40), conv=(replace(CONV, out_channels=33), second))
+    return Case(f"above-{columns}", chain, replace(PLANS["rings, overlapped"], padding_rows="slabs"))
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("columns", IN_TWO_SLABS)
+def test_taps_up_to_the_last_row_of_a_slab_go_together(columns: str) -> None:
+    """Two of a kernel of 5 rows, and its other three in the slab below."""
+    case = in_two_slabs(columns)
+    (row,) = TileRow.rows_of(in_phases(case.chain, "hmx", "slabs"), 1, *tensors(case)[1:])
+    assert f"multiply_above_{columns}" in {each.name for each in row.packets()}
+    check(case)
 
 
 @pytest.mark.parametrize("number", range(DRAWN))

@@ -20,6 +20,7 @@ from hexconv.spec import Case, Chain, Padding, Plan
 from hexconv.sweep.random_case import random_case
 from tests.deep import one_in
 from tests.hmx.test_kernel import CHAIN, CONV, CONVERTED, FAST, GROUPED, PLANS, STRIDED
+from tests.hmx.test_padding_in_slabs import IN_TWO_SLABS, in_two_slabs
 
 SCHEDULES = sorted((Path(__file__).parents[2] / "schedules" / "hmx").glob("*.toml"))
 
@@ -67,6 +68,7 @@ def two_convs(first: int, second: int) -> Chain:
 CASES = {
     **{name: Case(name, CHAIN, plan) for name, plan in PLANS.items()},
     "converted": Case("converted", CONVERTED, PLANS["rings, overlapped"]),
+    **{f"above, {columns}": in_two_slabs(columns) for columns in IN_TWO_SLABS},
     **{
         name: Case(name, replace(CHAIN, input=size, conv=convs), replace(PLANS["documented"], k_split=1, h_split=1))
         for name, (size, convs) in {**STRIDED, **GROUPED}.items()
