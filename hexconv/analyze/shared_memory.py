@@ -39,6 +39,8 @@ NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1
 MATCH_RANGE = 16
 """A cache takes a free allocation that is at most this many times smaller or larger."""
+LARGEST_SIGNATURE = 1 << 59
+"""From here on the signatures of nests are numbered anew: one more conv takes three bits."""
 REMEMBERED = 1 << 14
 """The number of nests whose programs are kept: pieces of a chain and chains of a network have many in common."""
 
@@ -78,6 +80,8 @@ def _signatures(axes: BlockAxes) -> Integers:
     for index, written in enumerate(axes.extents[1:]):
         slabs = axes.rows(lambda stripes, index=index: stripes.step_slabs[index])
         inside = (slabs > 1) | (axes.staged(index) > 1) | (written.column_blocks > 1)
+        if signature.max() >= LARGEST_SIGNATURE:  # so that none runs over, and no nest is taken for another
+            _, signature = np.unique(signature, return_inverse=True)
         signature = signature * 8 + axes.steps(index) * 4 + (axes.tiles(index) > 1) * 2 + inside
     return np.broadcast_to(signature, axes.plans.shape)
 

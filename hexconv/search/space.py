@@ -58,6 +58,10 @@ PARTS_OF_BLOCK = (1, 2, 4)
 LANES = 4
 """The blocks of columns in a group of 32: as many lanes as a vector of words has."""
 
+LONG = 20
+"""A nest of blocks of more convs than this is searched by splits that are powers of two, and the largest ones: nearly
+each plan of it shares memory in a way of its own, and all its loops are walked for that."""
+
 PART = 1 << 18
 """The most plans, and the most steps of their last conv, that are held in memory at a time."""
 
@@ -132,7 +136,10 @@ class Space:
         words = combinations(plan, tuple(storages))
         if not any(tensor.lead for tensor in tensor_extents(in_phases(chain, plan.kernel, "slabs"))):
             words = tuple(word for word in words if word.padding_rows == Plan.padding_rows)
-        return cls(words, np.array(blocks), np.arange(1, channels + 1), rows)
+        splits = list(range(1, channels + 1))
+        if nest_of(chain, plan) == "blocks" and len(chain.conv) > LONG:
+            blocks, splits = _doubled(blocks), _doubled(splits)
+        return cls(words, np.array(blocks), np.array(splits), rows)
 
     def check(self, chain: Chain) -> None:
         """Refuse a space that is too large to search.
@@ -367,3 +374,12 @@ def least_bytes(chain: Chain, strip: Strip) -> int:
     # At most all columns are needed, so this is at most the rows that are needed, at whole width.
     rows_bytes = needed["input"] // all_columns
     return others + max(rows_bytes * read, needed["input"])
+
+
+def _doubled(splits: Sequence[int]) -> list[int]:
+    """Return those that are powers of two, and the last one.
+
+    >>> _doubled([1, 2, 3, 4, 5, 7])
+    [1, 2, 4, 7]
+    """
+    return [split for split in splits if split & (split - 1) == 0 or split == splits[-1]]

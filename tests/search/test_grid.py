@@ -10,9 +10,11 @@ from hexconv.analyze import planned_work, shared_allocations
 from hexconv.analyze.exact import integer_type
 from hexconv.errors import InputError
 from hexconv.search import Grid, Question, Space, evaluate
+from hexconv.search.cuts import piece_of
 from hexconv.search.found import quickest
 from hexconv.search.machine import known_machines, rates
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.search.space import LONG
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, nest_of
 from hexconv.spec.capacities import granules_bytes
 from tests.draws import LOWERED
 from tests.strategies import chains
@@ -42,6 +44,14 @@ def test_every_plan_has_the_figures_of_a_grid_of_one(chain: Chain) -> None:
 
 
 CHAINS = {
+    # Steps and tiles of the first convs alone part its plans: three bits a conv, and 26 of them lie behind.
+    "long": Chain(
+        input=(1, 40, 8, 32),
+        conv=(
+            *([replace(THREE, padding=Padding(top=1, bottom=1, left=1, right=1))] * 2),
+            *([Conv2d(out_channels=8)] * 26),
+        ),
+    ),
     # Tall, so that stripes overlap many times; strides that step over slabs; dilations that reach over many.
     "tall": Chain(input=(2, 700, 5, 40), conv=(Conv2d(out_channels=100, kernel=(9, 1), dilation=(3, 1)), THREE)),
     "over": Chain(
@@ -94,6 +104,13 @@ def test_every_plan_of_the_space_is_a_case() -> None:
     plans = {space.plan(number) for number in range(space.size)}
     assert len(plans) == space.size == 14 * 8 * 4
     assert {Case("any", PAIR, plan).plan for plan in plans} == plans
+
+
+def test_long_nests_of_blocks_are_searched_by_powers_of_two() -> None:
+    chain = replace(PAIR, conv=(Conv2d(out_channels=400),) * (LONG + 1))
+    assert nest_of(chain, Plan()) == "blocks"
+    assert Space.of(chain, Plan()).k_splits.tolist() == [1, 2, 4, 8, 13]
+    assert Space.of(piece_of(chain, 1, LONG + 1), Plan()).k_splits.tolist() == list(range(1, 14))
 
 
 def test_figures_past_64_bits_are_exact() -> None:
