@@ -121,6 +121,13 @@ def run_operations(drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA) -> 
     return found
 
 
+def program_of(drawn: Sequence[Drawn]) -> Program:
+    """Return the steps that `run_operations` runs, with their constants and integer forms."""
+    prepared = [_prepared(each, number) for number, each in enumerate(drawn)]
+    constants = {name: array for each in prepared for name, array in each.constants.items()}
+    return Program(tuple(each.operation for each in prepared), (), (), constants)
+
+
 def _judged(written: Array, region: tuple[int, int], wanted: Array, packets: Array) -> Found:
     begin, end = region
     made = (

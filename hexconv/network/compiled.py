@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_o
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
+from hexconv.network.integer_form import way_of_form
 from hexconv.network.pairs import may_lie_over
-from hexconv.network.program_steps import OTHER, Call, Operation, Program, Resident, Step
+from hexconv.network.program_steps import OTHER, Call, Filters, Operation, Program, Resident, Step, Window
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
@@ -178,13 +180,22 @@ _OPERATOR_FLAGS = (
 )
 
 
-def _used_by(program: Program) -> tuple[str, str]:
-    """Return the flags that name a network's operators, and the kinds of their codes."""
-    names = [f"HEXCONV_USE_{name.upper()}" for name in program.operators if name not in IN_PLAIN_C]
-    steps = (step for step in program.steps if isinstance(step, Operation))
-    found = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
-    kinds = [name for dtype, name in _KINDS.items() if dtype in found] or _KINDS.values()
-    return f"-DHEXCONV_USED=({'|'.join(names) or 0})", f"-DHEXCONV_CODES=({'|'.join(kinds)})"
+def _used_by(program: Program) -> tuple[str, ...]:
+    """Return the flags that say what a network has: operators, kinds of codes, ways of sums, windows, pixels."""
+    steps = [step for step in program.steps if isinstance(step, Operation)]
+    operands = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
+    forms = (program.constants[step.result.integers] for step in steps if step.result.integers)
+    ways = {way for form in forms if (way := way_of_form(form)) is not None}
+    pixels = [prod(step.sources[0].extents[:3]) for step in steps if any(isinstance(how, Filters) for how in step.how)]
+    windows = {(how.kernel[0], how.stride[0]) for step in steps for how in step.how if isinstance(how, Window)}
+    used = {
+        "USED": [f"HEXCONV_USE_{name.upper()}" for name in program.operators if name not in IN_PLAIN_C],
+        "CODES": [name for dtype, name in _KINDS.items() if dtype in operands] or _KINDS.values(),
+        "SUMS": [f"1<<{way}" for way in sorted(ways)],
+        "POOLS": [f"1<<HEXCONV_POOL({rows},{stride})" for rows, stride in sorted(windows) if 2 * rows + stride < 31],
+        "PIXELS": [str(max(pixels, default=0))],
+    }
+    return tuple(f"-DHEXCONV_{name}=({'|'.join(values) or 0})" for name, values in used.items())
 
 
 _KINDS = {"uint8": "HEXCONV_UNSIGNED", "int8": "HEXCONV_SIGNED"}

@@ -24,6 +24,23 @@ TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUC
 """The numbers of `enum hexconv_form`."""
 
 
+MENDED_PAIRS, MENDED_LINES = (0, 1, 2), (3, 4)
+"""The numbers of `enum hexconv_mended`: for no pair, one, and more; for a code of the one operand, and of the other."""
+_PLACE_OF_WAY = 10
+"""Of `way` in `struct hexconv_sum`, in words."""
+
+
+def way_of_sum(mended: int, is_bare: bool, is_less: bool) -> int:
+    """Return HEXCONV_WAY_OF_SUM: the number of the loop that computes a sum."""
+    return mended * 4 + is_bare * 2 + is_less
+
+
+def way_of_form(form: Array) -> int | None:
+    """Return the number of the loop that computes a form, bytes as they lie in memory; None if it is no sum's."""
+    words = form[: 4 * (_PLACE_OF_WAY + 1)].view("<i4")
+    return int(words[_PLACE_OF_WAY]) if words[0] == SUM else None
+
+
 def turned_bit(operand: Operand) -> int:
     """Return what turns codes to numbers from 0 on, or back: 0x80 for int8.
 

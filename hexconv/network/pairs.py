@@ -22,6 +22,8 @@ from hexconv.network.integer_form import (
     CHANNELS,
     GATED,
     HEADER_BYTES,
+    MENDED_LINES,
+    MENDED_PAIRS,
     SUM,
     TABLE,
     VECTOR_BYTES,
@@ -35,6 +37,7 @@ from hexconv.network.integer_form import (
     reals_form,
     scaled_form,
     turned_bit,
+    way_of_sum,
 )
 from hexconv.network.program import (
     Reading,
@@ -107,7 +110,10 @@ def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[fl
     if len(pairs):  # the last one is repeated
         filled[:, :3] = pairs[np.minimum(np.arange(MENDED), len(pairs) - 1)]
     numbers = (SUM, found.one, found.other, line.constant, found.shift, *flips, turned_bit(step.result), *ends)
-    form = np.array((*numbers, len(pairs), line.axis, line.code, line.more), np.int32).tobytes() + filled.tobytes()
+    mended = MENDED_LINES[line.axis - 1] if line.axis else MENDED_PAIRS[min(len(pairs), 2)]
+    is_bare = not any((*flips, turned_bit(step.result))) and ends == (0, CODES - 1)
+    way = way_of_sum(mended, is_bare, line.constant < 0)
+    form = np.array((*numbers, way, line.code, line.more), np.int32).tobytes() + filled.tobytes()
     bits, powers = np.zeros((2, CODES), np.uint8)
     bits[: CODES // 8], powers[:8] = np.packbits(line.wrong, bitorder="little"), 1 << np.arange(8)
     return form.ljust(HEADER_BYTES, b"\0") + b"".join(

@@ -30,13 +30,12 @@ from hexconv.network.program_steps import (
     Operand,
     Operation,
     Powers,
-    Program,
     View,
     Window,
 )
 from hexconv.network.views import Placed, loops
 from reports import operators
-from reports.operators import Drawn, codes_of, run_operations
+from reports.operators import Drawn, codes_of, program_of, run_operations
 from tests.draws import drawn
 
 TOGETHER, MOST_ELEMENTS = 40, 20_000
@@ -430,23 +429,28 @@ def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
             assert (way.differing, way.overrun) == (0, 0), each.operation
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_pools_of_a_network_whose_codes_are_all_of_one_kind(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = Draw(5)
-    monkeypatch.setattr(draw, "dtype", lambda: dtype)
-    drawn = [pool("max_pool")(draw) for _ in range(2 * TOGETHER)]
-    drawn = [each for each in drawn if each.operation.sources[0].dtype == dtype]
-    program = Program(tuple(each.operation for each in drawn), (), (), {})
-    monkeypatch.setattr(operators, "operators_object", lambda isa: operators_object(isa, program))
-    assert all(way.differing == way.overrun == 0 for found in run_operations(drawn) for way in found)
-    assert len(operators_object(operators.ISA, program)) < len(operators_object(operators.ISA, both_kinds(program)))
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@drawn(5)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["uint8", "int8"]))
+def test_operators_compiled_for_one_network_alone_are_their_definitions(seed: int, dtype: str) -> None:
+    """What its codes, sums, windows and products don't need is left out."""
+    draw = Draw(seed)
+    kinds = [(of_two, of_halves), (pool("max_pool"),), (pool("max_pool"), products), KINDS][
+        int(draw.random.integers(4))
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw, "dtype", lambda: dtype)
+        found = [kinds[int(draw.random.integers(len(kinds)))](draw) for _ in range(int(draw.random.integers(1, 8)))]
+        program = program_of(found)
+        patch.setattr(operators, "operators_object", lambda isa: operators_object(isa, program))
+        ways = [way for each in run_operations(found) for way in each]
+    assert all(way.differing == way.overrun == 0 for way in ways), [each.operation for each in found]
 
 
-def both_kinds(program: Program) -> Program:
-    first = program.steps[0]
-    assert isinstance(first, Operation)
-    other = replace(first.result, dtype="uint8" if first.result.dtype == "int8" else "int8")
-    return replace(program, steps=(*program.steps, replace(first, result=other)))
+def test_a_network_of_one_sum_has_the_code_of_that_sum_alone() -> None:
+    draw = Draw(7)
+    one, more = program_of([of_two(draw)]), program_of([of_two(draw) for _ in range(TOGETHER)])
+    assert len(operators_object(operators.ISA, one)) < len(operators_object(operators.ISA, more))
 
 
 def test_a_tile_has_all_turns_of_a_loop_by_places() -> None:

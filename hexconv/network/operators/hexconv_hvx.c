@@ -5,8 +5,9 @@
  * written over by the next one; the last ones of a part are written in part.
  *
  * A network's library has those alone that the network has, compiled with HEXCONV_USED as the sum of their numbers below: all take
- * several times as long. The others are in plain C there. HEXCONV_CODES says which codes they have. A program of several networks compiles
- * this file itself, before their libraries.
+ * several times as long. The others are in plain C there. HEXCONV_CODES says which codes they have; HEXCONV_SUMS which sums, by a
+ * bit for each HEXCONV_WAY_OF_SUM; HEXCONV_POOLS which windows of pools, by a bit for each HEXCONV_POOL; HEXCONV_PIXELS how many pixels a
+ * product of matrices has at most. A program of several networks compiles this file itself, before their libraries.
  */
 enum {
     HEXCONV_USE_ADD = 1 << 0,
@@ -32,6 +33,16 @@ enum { HEXCONV_UNSIGNED = 1, HEXCONV_SIGNED = 2 };
 #ifndef HEXCONV_CODES
 #define HEXCONV_CODES (HEXCONV_UNSIGNED | HEXCONV_SIGNED)
 #endif
+#ifndef HEXCONV_SUMS
+#define HEXCONV_SUMS ~0
+#endif
+#ifndef HEXCONV_POOLS
+#define HEXCONV_POOLS ~0
+#endif
+#ifndef HEXCONV_PIXELS
+#define HEXCONV_PIXELS INT32_MAX
+#endif
+#define HEXCONV_POOL(kernel, stride) (2 * (kernel) + (stride))
 #include "hexconv_joins.h"
 #include "hexconv_means.h"
 #include "hexconv_moves.h"
@@ -154,8 +165,7 @@ ALWAYS V narrowed(const struct summed *by, int is_less, W sums) {
     return Q6_Vub_vasr_VuhVuhR_sat(odd, even, by->shift);
 }
 
-/* What codes are mended in after they are summed: some pairs, or where one operand has one code, those of some codes of the other. */
-enum mended { NO_PAIR, ONE_PAIR, FOUR_PAIRS = 4, ROW, COLUMN };
+enum { MENDED_PAIRS = 4 };
 
 struct mends {
     struct {
@@ -170,29 +180,29 @@ ALWAYS HVX_VectorPred is_set(const struct mends *by, V codes) {
     return Q6_Q_vcmp_gt_VubVub(Q6_V_vand_VV(byte, Q6_Vb_vlut32_VbVbI(Q6_V_vand_VV(codes, bytes(7)), by->powers, 0)), Q6_V_vzero());
 }
 
-ALWAYS V sum_of(const struct summed *by, const struct mends *mends, int is_less, int is_bare, enum mended mended, V one, V other) {
+ALWAYS V sum_of(const struct summed *by, const struct mends *mends, int is_less, int is_bare, enum hexconv_mended mended, V one, V other) {
     if (!is_bare) one = Q6_V_vxor_VV(one, by->flips[0]), other = Q6_V_vxor_VV(other, by->flips[1]);
     const W both = Q6_W_vcombine_VV(other, one);
     W sums = Q6_Wh_vmpaacc_WhWubRub(by->low, both, by->limbs[0]);
     sums = Q6_Wh_vmpaacc_WhWubRub(Q6_Wh_vadd_WhWh(carried(sums, 7), by->middle), both, by->limbs[1]);
     sums = Q6_Wh_vmpaacc_WhWubRub(carried(sums, 7), both, by->limbs[2]);
     V made = narrowed(by, is_less, sums);
-    if (mended == ROW || mended == COLUMN) {
-        const HVX_VectorPred is_here = Q6_Q_vcmp_eq_VbVb(mended == ROW ? one : other, mends->row);
-        made = Q6_Vb_condacc_QVbVb(Q6_Q_and_QQ(is_set(mends, mended == ROW ? other : one), is_here), made, mends->more);
+    if (mended == HEXCONV_ROW || mended == HEXCONV_COLUMN) {
+        const HVX_VectorPred is_here = Q6_Q_vcmp_eq_VbVb(mended == HEXCONV_ROW ? one : other, mends->row);
+        made = Q6_Vb_condacc_QVbVb(Q6_Q_and_QQ(is_set(mends, mended == HEXCONV_ROW ? other : one), is_here), made, mends->more);
     } else
-        UNROLLED for (int i = 0; i < (int)mended; i++)
+        UNROLLED for (int i = 0; i < (mended == HEXCONV_FOUR_PAIRS ? MENDED_PAIRS : (int)mended); i++)
             made = Q6_V_vmux_QVV(Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, mends->pairs[i].one), other, mends->pairs[i].other), mends->pairs[i].code, made);
     return is_bare ? made : Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, by->least), by->most), by->sign);
 }
 
 /* Vectors at aligned addresses. Where the result lies over a source, its vector is the one that it is made of, so that all may overlap. */
-ALWAYS void sum_vectors(const struct summed *given, const struct mends *mends, int is_less, int is_bare, enum mended mended, const V *restrict ones, const V *restrict others, V *restrict results, size_t count) {
+ALWAYS void sum_vectors(const struct summed *given, const struct mends *mends, int is_less, int is_bare, enum hexconv_mended mended, const V *restrict ones, const V *restrict others, V *restrict results, size_t count) {
     const struct summed by = *given;
     for (; count > 0; count--) *results++ = sum_of(&by, mends, is_less, is_bare, mended, *ones++, *others++);
 }
 
-ALWAYS void sum_some(const struct vectors *work, const struct summed *by, const struct mends *mends, int is_less, int is_bare, enum mended mended, size_t first, size_t end) {
+ALWAYS void sum_some(const struct vectors *work, const struct summed *by, const struct mends *mends, int is_less, int is_bare, enum hexconv_mended mended, size_t first, size_t end) {
     const size_t middle = aligned_end(work, first, end), at = first * VECTOR;
     sum_vectors(by, mends, is_less, is_bare, mended, (const V *)(work->one.begin + at), (const V *)(work->other.begin + at), (V *)(work->result.begin + at), middle - first);
     for (size_t i = middle; i < end; i++) put_at(work->result, i, sum_of(by, mends, is_less, is_bare, mended, vector_at(work->one, i), vector_at(work->other, i)));
@@ -202,24 +212,22 @@ static void sum_part(const void *given, size_t first, size_t end) {
     const struct vectors *const work = given;
     const struct hexconv_sum *const form = work->form;
     const struct summed by = summed_by(form);
-    const int is_bare = (form->flips[0] | form->flips[1] | form->sign | form->least) == 0 && form->most == 255;
     struct mends mends = {.row = bytes(form->code), .bits = load(form->bits), .powers = load(form->powers), .more = bytes(form->more)};
-    for (int i = 0; i < 4; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
-    const int is_less = form->constant < 0;
-#define SUM(mended)                                                                              \
-    do {                                                                                         \
-        if (is_bare && is_less) sum_some(work, &by, &mends, 1, 1, mended, first, end);           \
-        else if (is_bare) sum_some(work, &by, &mends, 0, 1, mended, first, end);                 \
-        else if (is_less) sum_some(work, &by, &mends, 1, 0, mended, first, end);                 \
-        else sum_some(work, &by, &mends, 0, 0, mended, first, end);                              \
-    } while (0)
-    switch (form->row > 0 ? ROW + form->row - 1 : form->count) {
-    case NO_PAIR: SUM(NO_PAIR); break;
-    case ONE_PAIR: SUM(ONE_PAIR); break;
-    case ROW: SUM(ROW); break;
-    case COLUMN: SUM(COLUMN); break;
-    default: SUM(FOUR_PAIRS); /* pairs that are none come after, and are as the last one */
+    for (int i = 0; i < MENDED_PAIRS; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
+#define SUM(mended, is_bare, is_less)                                                                     \
+    case HEXCONV_WAY_OF_SUM(mended, is_bare, is_less):                                                    \
+        if ((HEXCONV_SUMS) >> HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) & 1)                           \
+            sum_some(work, &by, &mends, is_less, is_bare, mended, first, end);                            \
+        break
+#define SUMS(mended) SUM(mended, 0, 0); SUM(mended, 0, 1); SUM(mended, 1, 0); SUM(mended, 1, 1)
+    switch (form->way) {
+        SUMS(HEXCONV_NO_PAIR);
+        SUMS(HEXCONV_ONE_PAIR);
+        SUMS(HEXCONV_FOUR_PAIRS);
+        SUMS(HEXCONV_ROW);
+        SUMS(HEXCONV_COLUMN);
     }
+#undef SUMS
 #undef SUM
 }
 

@@ -72,13 +72,19 @@ struct hexconv_quantised {
     int32_t form, reciprocal, shift, most_exponent, offset, sign, least, most;
 };
 
+/* What codes are mended in after they are summed: some pairs, or where one operand has one code, those of some codes of the other. */
+enum hexconv_mended { HEXCONV_NO_PAIR, HEXCONV_ONE_PAIR, HEXCONV_FOUR_PAIRS, HEXCONV_ROW, HEXCONV_COLUMN };
+
+/* How a sum is computed: what is mended, whether its codes are neither turned nor held, and whether its constant is below 0. */
+#define HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) ((mended) * 4 + (is_bare) * 2 + (is_less))
+
 /* (one * multipliers[0] + other * multipliers[1] + constant) >> shift, of at most 255, for codes whose bits are turned by
  * `flips`; then within least and most, and turned by `sign`. Some pairs of codes have another result. */
 struct hexconv_sum {
-    int32_t form, multipliers[2], constant, shift, flips[2], sign, least, most, count;
-    int32_t row, code, more; /* 1 or 2: where the one or the other has this code, `more` is added for some codes of the other operand; or 0 */
-    uint8_t pairs[4][4];     /* one, other, and the result, before it is turned; the last one is repeated */
-    int32_t padding[14];
+    int32_t form, multipliers[2], constant, shift, flips[2], sign, least, most, way;
+    int32_t code, more;  /* where the one or the other has this code, `more` is added for some codes of the other operand */
+    uint8_t pairs[4][4]; /* one, other, and the result, before it is turned; the last one is repeated */
+    int32_t padding[15];
     uint8_t bits[128], powers[128]; /* a bit for each code: byte code / 8, and 2 to the remainder, both in the order of a table */
 };
 

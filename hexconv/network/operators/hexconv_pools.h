@@ -372,20 +372,22 @@ HALVE_LARGEST(halve_signed_2, 1, 2, 0)
 HALVE_LARGEST(halve_signed_3, 1, 3, 0)
 HALVE_LARGEST(halve_signed_3_odd, 1, 3, 1)
 
+#define HAS_POOL(kernel, stride) ((HEXCONV_POOLS) >> HEXCONV_POOL(kernel, stride) & 1)
+
 static Walk *walk_for(Tensor source, const struct hexconv_window *window) {
     const int is_signed = has_signs(source);
     if (is_halved(source, window)) {
         const int is_odd = window->left % 2;
-        if (window->columns == 2 && !is_odd) return is_signed ? halve_signed_2 : halve_unsigned_2;
-        if (window->columns == 3 && !is_odd) return is_signed ? halve_signed_3 : halve_unsigned_3;
-        if (window->columns == 3) return is_signed ? halve_signed_3_odd : halve_unsigned_3_odd;
+        if (HAS_POOL(2, 2) && window->columns == 2 && !is_odd) return is_signed ? halve_signed_2 : halve_unsigned_2;
+        if (HAS_POOL(3, 2) && window->columns == 3 && !is_odd) return is_signed ? halve_signed_3 : halve_unsigned_3;
+        if (HAS_POOL(3, 2) && window->columns == 3) return is_signed ? halve_signed_3_odd : halve_unsigned_3_odd;
     }
     if (!is_walked(source, window)) return NULL;
     const int kernel = window->rows, stride = window->row_stride;
-    if (kernel == 2 && stride == 2) return is_signed ? walk_signed_2_2 : walk_unsigned_2_2;
-    if (kernel == 3 && stride == 1) return is_signed ? walk_signed_3_1 : walk_unsigned_3_1;
-    if (kernel == 3 && stride == 2) return is_signed ? walk_signed_3_2 : walk_unsigned_3_2;
-    if (kernel == 5 && stride == 1) return is_signed ? walk_signed_5_1 : walk_unsigned_5_1;
+    if (HAS_POOL(2, 2) && kernel == 2 && stride == 2) return is_signed ? walk_signed_2_2 : walk_unsigned_2_2;
+    if (HAS_POOL(3, 1) && kernel == 3 && stride == 1) return is_signed ? walk_signed_3_1 : walk_unsigned_3_1;
+    if (HAS_POOL(3, 2) && kernel == 3 && stride == 2) return is_signed ? walk_signed_3_2 : walk_unsigned_3_2;
+    if (HAS_POOL(5, 1) && kernel == 5 && stride == 1) return is_signed ? walk_signed_5_1 : walk_unsigned_5_1;
     return NULL;
 }
 

@@ -155,7 +155,7 @@ static void multiply_part(const void *given, size_t first, size_t end) {
             for (size_t i = 0; i < 4 * words; i++) copy[i] = i < inputs ? from[i] : 0;
             pixels.words[p] = padded[p];
         }
-        if (now == 1) {
+        if (HEXCONV_PIXELS == 1 || now == 1) {
             sum_codes(&by, &pixels, 1);
             for (size_t block = 0; block < each; block += BLOCKS) multiply_blocks(work, &by, &pixels, 1, block, BLOCKS, made);
         } else {
@@ -345,7 +345,7 @@ static void multiply_lanes_part(const void *given, size_t first, size_t end) {
 static int multiply_all(void *user, Tensor source, const struct hexconv_filters *filters, size_t pixels, size_t wide, size_t outputs, size_t runs, Tensor result) {
     const struct multiplied work = {source, result, filters, result->integers, pixels, wide, outputs, runs};
     const size_t least = outputs <= FEW_OUTPUTS ? LEAST_OF_FEW : LEAST_LANES; /* fewer only where there is a unit for each thread */
-    if ((wide >= least || pixels > MANY_UNITS * LANES) && work.form->words <= MOST_COLUMNS)
+    if (HEXCONV_PIXELS >= LEAST_OF_FEW && (wide >= least || pixels > MANY_UNITS * LANES) && work.form->words <= MOST_COLUMNS)
         return in_parts(user, multiply_lanes_part, &work, (pixels + LANES - 1) / LANES, 1);
     return in_parts(user, multiply_part, &work, pixels / wide * ((wide + PIXELS - 1) / PIXELS), 1);
 }
