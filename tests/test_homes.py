@@ -24,3 +24,17 @@ for package in {PACKAGES!r}:
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
     assert len(told.stdout.splitlines()) > 100
+
+
+def test_modules_that_are_not_used_are_run_when_they_are_used() -> None:
+    """In a process apart: here TVM may be imported already."""
+    program = """
+import sys
+from hexconv.homes import defer_unused
+defer_unused()
+import tvm
+before = len(sys.modules)
+assert not any(name.startswith("tvm.relax.") for name in sys.modules)
+assert tvm.relax.Var.__name__ == "Var" and len(sys.modules) > before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

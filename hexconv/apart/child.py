@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hexconv.apart.process import NEW_OBJECTS
+from hexconv.homes import defer_unused
 
 PR_SET_PDEATHSIG = 1
 FIRST_TO_GO = 1000
@@ -30,6 +31,7 @@ def main(job: str, parent: int) -> None:
     """
     _end_with(parent)
     gc.set_threshold(NEW_OBJECTS)
+    defer_unused()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # standard output carries answers alone: what a library prints goes to standard error
     module, _, name = job.partition(":")

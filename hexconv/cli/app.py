@@ -31,6 +31,7 @@ from cyclopts import App, CycloptsError, Parameter
 from hexconv.apart.process import NEW_OBJECTS, ONE_BLAS_THREAD
 from hexconv.cli.commands import register
 from hexconv.errors import HexconvError, HexconvWarning, NotWritten, fault, flowed, one_line, short_line, visible
+from hexconv.homes import defer_unused
 
 LEAST_WIDTH = 40
 """Of a terminal, in columns: in a narrower one prose is not broken between words."""
@@ -233,6 +234,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     gc.set_threshold(NEW_OBJECTS)
+    defer_unused()
     os.environ.setdefault(*ONE_BLAS_THREAD)  # numpy isn't imported yet
     try:
         code = exit_code(given)
