@@ -214,13 +214,20 @@ static void sum_part(const void *given, size_t first, size_t end) {
     const struct summed by = summed_by(form);
     struct mends mends = {.row = bytes(form->code), .bits = load(form->bits), .powers = load(form->powers), .more = bytes(form->more)};
     for (int i = 0; i < MENDED_PAIRS; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
-#define SUM(mended, is_bare, is_less)                                                                     \
-    case HEXCONV_WAY_OF_SUM(mended, is_bare, is_less):                                                    \
-        if ((HEXCONV_SUMS) >> HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) & 1)                           \
-            sum_some(work, &by, &mends, is_less, is_bare, mended, first, end);                            \
+    const int is_bare = form->way >> 1 & 1, is_less = form->way & 1;
+#define HAS_SUM(mended, is_bare, is_less) ((HEXCONV_SUMS) >> HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) & 1)
+#define SUM(mended, is_bare, is_less)                                                                            \
+    do {                                                                                                         \
+        if (HAS_SUM(mended, is_bare, is_less)) sum_some(work, &by, &mends, is_less, is_bare, mended, first, end); \
+    } while (0)
+#define SUMS(mended)                                \
+    case mended:                                    \
+        if (is_bare && is_less) SUM(mended, 1, 1);  \
+        else if (is_bare) SUM(mended, 1, 0);        \
+        else if (is_less) SUM(mended, 0, 1);        \
+        else SUM(mended, 0, 0);                     \
         break
-#define SUMS(mended) SUM(mended, 0, 0); SUM(mended, 0, 1); SUM(mended, 1, 0); SUM(mended, 1, 1)
-    switch (form->way) {
+    switch (form->way >> 2) {
         SUMS(HEXCONV_NO_PAIR);
         SUMS(HEXCONV_ONE_PAIR);
         SUMS(HEXCONV_FOUR_PAIRS);
@@ -228,6 +235,7 @@ static void sum_part(const void *given, size_t first, size_t end) {
         SUMS(HEXCONV_COLUMN);
     }
 #undef SUMS
+#undef HAS_SUM
 #undef SUM
 }
 
