@@ -47,7 +47,7 @@ from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.shared_caches import without_views
 from hexconv.lower.stages import propagate_constants, without_idle_passes
 from hexconv.lower.vtcm import buffer_bytes
-from hexconv.spec.capacities import SCOPE
+from hexconv.spec.capacities import MOST_QUEUES, SCOPE
 from hexconv.spec.places import ALIGNMENT_BYTES
 from hexconv.tir.trees import all_of, around, steps_of
 
@@ -86,8 +86,6 @@ def _aligned(pointers: Sequence[Pointer], body: tirx.Stmt) -> tirx.Stmt:
     return body
 
 
-MOST_QUEUES = 32
-"""As in `hexconv_platform.h`."""
 _EXTERN = tvm.ir.Op.get("tirx.call_extern")
 
 

@@ -35,6 +35,7 @@ from hexconv.analyze.plan_axes import Plans
 from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.layouts import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
+from hexconv.spec.capacities import MOST_QUEUES, copy_queues
 from hexconv.spec.chain import IN_BLOCKS
 from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import KERNELS, Kernel
@@ -136,6 +137,7 @@ class Space:
         words = combinations(plan, tuple(storages))
         if not any(tensor.lead for tensor in tensor_extents(in_phases(chain, plan.kernel, "slabs"))):
             words = tuple(word for word in words if word.padding_rows == Plan.padding_rows)
+        words = tuple(word for word in words if copy_queues(len(chain.conv), word) <= MOST_QUEUES) or words
         splits = list(range(1, channels + 1))
         if nest_of(chain, plan) == "blocks" and len(chain.conv) > LONG:
             blocks, splits = _doubled(blocks), _doubled(splits)

@@ -22,6 +22,19 @@ CAPACITIES_BYTES: Mapping[str, int] = MappingProxyType(
 """The VTCM of every Hexagon architecture that TVM has a target tag for."""
 
 
+MOST_QUEUES = 32
+"""The queues of asynchronous copies that a platform has for each thread, as in `hexconv_platform.h`."""
+
+
+def copy_queues(convs: int, plan: Plan) -> int:
+    """Return how many queues the copies of some convs take: one for each filter, the input and the output.
+
+    >>> copy_queues(31, Plan(buffering="double")), copy_queues(31, Plan(buffering="single"))
+    (33, 0)
+    """
+    return convs + 2 if plan.buffering == "double" else 0
+
+
 def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
     """Return the VTCM of an architecture in bytes: the stated bytes if there are any, else those of TVM's target tag.
 

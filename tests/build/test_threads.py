@@ -13,12 +13,13 @@ from hexconv.build import Built, build
 from hexconv.build.called_library import simulated_chain
 from hexconv.errors import Unsupported
 from hexconv.lower import c_functions, lower_case
-from hexconv.lower.c_functions import MOST_QUEUES, callable_module
+from hexconv.lower.c_functions import callable_module
 from hexconv.run.copy_engine import Copies
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.capacities import MOST_QUEUES
 
 ISA = "v67"
 AS_MADE = ("-O2", "-fno-sanitize=all")

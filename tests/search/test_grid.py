@@ -15,7 +15,8 @@ from hexconv.search.found import quickest
 from hexconv.search.machine import known_machines, rates
 from hexconv.search.space import LONG
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, nest_of
-from hexconv.spec.capacities import granules_bytes
+from hexconv.spec.capacities import MOST_QUEUES, granules_bytes
+from hexconv.spec.kernels import KERNELS
 from tests.draws import LOWERED
 from tests.strategies import chains
 
@@ -111,6 +112,16 @@ def test_long_nests_of_blocks_are_searched_by_powers_of_two() -> None:
     assert nest_of(chain, Plan()) == "blocks"
     assert Space.of(chain, Plan()).k_splits.tolist() == [1, 2, 4, 8, 13]
     assert Space.of(piece_of(chain, 1, LONG + 1), Plan()).k_splits.tolist() == list(range(1, 14))
+
+
+def test_chains_of_more_queues_than_a_platform_has_are_not_double_buffered() -> None:
+    for kernel in KERNELS:
+        small = Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30))
+        chain = replace(PAIR, dtype="uint8", conv=(small,) * (MOST_QUEUES - 2))
+        longer = replace(chain, conv=(*chain.conv, chain.conv[0]))
+        both, single = (Space.of(each, Plan(kernel=kernel)).words for each in (chain, longer))
+        assert {plan.buffering for plan in both} == {"single", "double"}, kernel
+        assert {plan.buffering for plan in single} == {"single"}, kernel
 
 
 def test_figures_past_64_bits_are_exact() -> None:
