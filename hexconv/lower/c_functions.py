@@ -15,7 +15,7 @@ A parallel loop becomes a function of its index. Each call of it gets caches of 
 a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
 behind an offset that hangs on an index, and would load byte by byte.
 
-Functions for Hexagon whose loops take more packets than they need are compiled in up to three ways, and the one
+Functions for Hexagon whose loops take more packets than they need are compiled in three ways, and the one
 whose innermost loops take fewest packets is taken. Their caches are parameters, so that LLVM begins with other live
 ranges than where a kernel allocates its caches itself. Which registers it then gives to a loop is a matter of luck, and
 with it how many of the loop's instructions share a packet.
@@ -316,21 +316,15 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
     texts = [libraries[0].inspect_source("asm")]
     packets = [_packets(texts[0])]
     if packets[0] > NEAR * needed_in_loops(texts[0]):
-        for way in ways[1:]:
-            if packets[-1] > FAR * packets[0]:
-                break
-            libraries.append(with_target(libraries[0], way))
-            texts.append(libraries[-1].inspect_source("asm"))
-            packets.append(_packets(texts[-1]))
+        libraries += [with_target(libraries[0], way) for way in ways[1:]]
+        texts += [library.inspect_source("asm") for library in libraries[1:]]
+        packets += map(_packets, texts[1:])
     best = packets.index(min(packets))
     return object_file(libraries[best], texts[best], isa, ways[best])[0]
 
 
 NEAR = 1.1
 """Other ways are tried where loops take more packets than this many times what their instructions need at least."""
-FAR = 1.015
-"""A way that takes this many times the packets of the first says that constants made anew, which both others have, cost
-more than they save: no chain of five networks that were compiled in all ways has a better one behind it."""
 
 
 def _packets(text: str) -> int:
