@@ -83,12 +83,11 @@ def sweep(
         from hexconv.sweep.grid_file import Grid
         from hexconv.sweep.journal import random_requests, requests
         from hexconv.sweep.random_case import random_case
-        from hexconv.sweep.survey import MEASURE, Settings
+        from hexconv.sweep.survey import JUDGE, MEASURE, Settings
 
     check_file("--out", out, ".csv")
     limits = Limits(seconds, memory_bytes(memory, "--memory"))
-    job = MEASURE if grid else "hexconv.sweep.judging:judged_row"
-    settings = Settings(limits, seed, processes, scheduler, fresh, job)
+    settings = Settings(limits, seed, processes, scheduler, fresh, MEASURE if grid else JUDGE)
     drawn = (random_case(seed, index, kernel) for index in range(random or 0))
     asked = requests(Grid.load(grid), seed) if grid else random_requests(drawn)
     return sweep_rows(asked, out, settings, json)

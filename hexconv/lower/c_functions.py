@@ -15,7 +15,7 @@ A parallel loop becomes a function of its index. Each call of it gets caches of 
 a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
 behind an offset that hangs on an index, and would load byte by byte.
 
-Functions for Hexagon whose loops take more packets than they need are compiled in three ways, and the one
+Functions for Hexagon whose loops take more packets than their instructions need are compiled in three ways, and the one
 whose innermost loops take fewest packets is taken. Their caches are parameters, so that LLVM begins with other live
 ranges than where a kernel allocates its caches itself. Which registers it then gives to a loop is a matter of luck, and
 with it how many of the loop's instructions share a packet.

@@ -19,7 +19,8 @@ from hexconv.sweep.grid_file import plan_columns
 from hexconv.sweep.journal import Journal, Request, Row
 from hexconv.written import whole_file
 
-MEASURE = "hexconv.sweep.row_measures:measure"
+MEASURE, JUDGE = "hexconv.sweep.row_measures:measure", "hexconv.sweep.judging:judged_row"
+"""The jobs of a row: of a grid, measured; of a case that was drawn, judged."""
 GOOD = ("holds", "infeasible", "refused")
 """The other statuses mean that something is wrong: differs, failed, crashed, overran, out_of_memory."""
 
