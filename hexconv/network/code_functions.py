@@ -198,8 +198,10 @@ def _moved(source: Operand, result: Operand) -> bytes | None:
         return None
     pixels, channels = source.extents[1] * source.extents[2], source.extents[3]
     rows, columns = (pixels, channels) if result.layout == "NCHW" else (channels, pixels)
-    count = columns if columns < VECTOR_BYTES <= rows else min(rows, VECTOR_BYTES)
-    return header(MOVED) + spread(count).tobytes() + gathered(count).tobytes()
+    is_parted = columns < VECTOR_BYTES <= rows
+    count = columns if is_parted else min(rows, VECTOR_BYTES)
+    power = 1 << (count - 1).bit_length()
+    return header(MOVED, power << 8 * is_parted) + spread(count).tobytes() + gathered(count).tobytes()
 
 
 def codes_by_byte(source: Operand, result: Operand) -> Array:

@@ -16,7 +16,7 @@ from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_o
 from hexconv.errors import HexconvError, Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
-from hexconv.network.integer_form import way_of_form
+from hexconv.network.integer_form import MOVED, SUM, VIEW, kind_of_form, way_of_form
 from hexconv.network.pairs import may_lie_over
 from hexconv.network.program_steps import OTHER, Call, Filters, Operation, Program, Resident, Step, Window
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
@@ -181,17 +181,20 @@ _OPERATOR_FLAGS = (
 
 
 def _used_by(program: Program) -> tuple[str, ...]:
-    """Return the flags that say what a network has: operators, kinds of codes, ways of sums, windows, pixels."""
+    """Return the flags that say what a network has: operators, kinds of codes, integer forms, their ways, and more."""
     steps = [step for step in program.steps if isinstance(step, Operation)]
     operands = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
-    forms = (program.constants[step.result.integers] for step in steps if step.result.integers)
-    ways = {way for form in forms if (way := way_of_form(form)) is not None}
+    forms = [program.constants[step.result.integers] for step in steps if step.result.integers]
+    kinds = {kind_of_form(form) for form in forms}
+    sums, turns = ({way_of_form(form) for form in forms if kind_of_form(form) == kind} for kind in (SUM, MOVED))
     pixels = [prod(step.sources[0].extents[:3]) for step in steps if any(isinstance(how, Filters) for how in step.how)]
     windows = {(how.kernel[0], how.stride[0]) for step in steps for how in step.how if isinstance(how, Window)}
     used = {
         "USED": [f"HEXCONV_USE_{name.upper()}" for name in program.operators if name not in IN_PLAIN_C],
         "CODES": [name for dtype, name in _KINDS.items() if dtype in operands] or _KINDS.values(),
-        "SUMS": [f"1<<{way}" for way in sorted(ways)],
+        "FORMS": [f"1<<{kind}" for kind in sorted(kinds)],
+        "TURNS": ["~0"] if VIEW in kinds else [str(turn) for turn in sorted(turns)],
+        "SUMS": [f"1<<{way}" for way in sorted(sums)],
         "POOLS": [f"1<<HEXCONV_POOL({rows},{stride})" for rows, stride in sorted(windows) if 2 * rows + stride < 31],
         "PIXELS": [str(max(pixels, default=0))],
     }

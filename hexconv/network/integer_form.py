@@ -26,8 +26,8 @@ TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUC
 
 MENDED_PAIRS, MENDED_LINES = (0, 1, 2), (3, 4)
 """The numbers of `enum hexconv_mended`: for no pair, one, and more; for a code of the one operand, and of the other."""
-_PLACE_OF_WAY = 10
-"""Of `way` in `struct hexconv_sum`, in words."""
+_PLACES_OF_WAYS = {SUM: 10, MOVED: 1}
+"""Of `way` in `struct hexconv_sum` and `turn` in `struct hexconv_moved`, in words."""
 
 
 def way_of_sum(mended: int, is_bare: bool, is_less: bool) -> int:
@@ -35,10 +35,15 @@ def way_of_sum(mended: int, is_bare: bool, is_less: bool) -> int:
     return mended * 4 + is_bare * 2 + is_less
 
 
-def way_of_form(form: Array) -> int | None:
-    """Return the number of the loop that computes a form, bytes as they lie in memory; None if it is no sum's."""
-    words = form[: 4 * (_PLACE_OF_WAY + 1)].view("<i4")
-    return int(words[_PLACE_OF_WAY]) if words[0] == SUM else None
+def kind_of_form(form: Array) -> int:
+    """Return the number of `enum hexconv_form` of a form, bytes as they lie in memory."""
+    return int(form[:4].view("<i4")[0])
+
+
+def way_of_form(form: Array) -> int:
+    """Return which code computes a form of a sum (HEXCONV_WAY_OF_SUM), or of moved bytes (`turn`)."""
+    place = _PLACES_OF_WAYS[kind_of_form(form)]
+    return int(form[4 * place :][:4].view("<i4")[0])
 
 
 def turned_bit(operand: Operand) -> int:

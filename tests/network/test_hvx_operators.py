@@ -433,11 +433,10 @@ def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
 @drawn(5)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["uint8", "int8"]))
 def test_operators_compiled_for_one_network_alone_are_their_definitions(seed: int, dtype: str) -> None:
-    """What its codes, sums, windows and products don't need is left out."""
+    """What its codes, forms, sums, windows, products and turned matrices don't need is left out."""
     draw = Draw(seed)
-    kinds = [(of_two, of_halves), (pool("max_pool"),), (pool("max_pool"), products), KINDS][
-        int(draw.random.integers(4))
-    ]
+    groups = [(of_two, of_halves), (pool("max_pool"),), (pool("max_pool"), products), (moved, requantised), KINDS]
+    kinds = groups[int(draw.random.integers(len(groups)))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draw, "dtype", lambda: dtype)
         found = [kinds[int(draw.random.integers(len(kinds)))](draw) for _ in range(int(draw.random.integers(1, 8)))]

@@ -5,9 +5,10 @@
  * written over by the next one; the last ones of a part are written in part.
  *
  * A network's library has those alone that the network has, compiled with HEXCONV_USED as the sum of their numbers below: all take
- * several times as long. The others are in plain C there. HEXCONV_CODES says which codes they have; HEXCONV_SUMS which sums, by a
- * bit for each HEXCONV_WAY_OF_SUM; HEXCONV_POOLS which windows of pools, by a bit for each HEXCONV_POOL; HEXCONV_PIXELS how many pixels a
- * product of matrices has at most. A program of several networks compiles this file itself, before their libraries.
+ * several times as long. The others are in plain C there. HEXCONV_CODES says which codes they have; HEXCONV_FORMS which
+ * integer forms, by a bit for each; HEXCONV_TURNS which matrices of bytes are turned, by `turn` of struct hexconv_moved; HEXCONV_SUMS which
+ * sums, by a bit for each HEXCONV_WAY_OF_SUM; HEXCONV_POOLS which windows of pools, by a bit for each HEXCONV_POOL; HEXCONV_PIXELS how many
+ * pixels a product of matrices has at most. A program of several networks compiles this file itself, before their libraries.
  */
 enum {
     HEXCONV_USE_ADD = 1 << 0,
@@ -32,6 +33,12 @@ enum { HEXCONV_UNSIGNED = 1, HEXCONV_SIGNED = 2 };
 #endif
 #ifndef HEXCONV_CODES
 #define HEXCONV_CODES (HEXCONV_UNSIGNED | HEXCONV_SIGNED)
+#endif
+#ifndef HEXCONV_FORMS
+#define HEXCONV_FORMS ~0
+#endif
+#ifndef HEXCONV_TURNS
+#define HEXCONV_TURNS ~0
 #endif
 #ifndef HEXCONV_SUMS
 #define HEXCONV_SUMS ~0
@@ -389,17 +396,17 @@ static int has_gates(Tensor tensor, Tensor result) {
 
 /* Sums, differences, products of two tensors, of which one may have a number for each channel; 1 if plain C has to compute it. */
 static int of_two(void *user, Tensor one, Tensor other, Tensor result) {
-    const int form = form_of(result), is_first = are_alike(one, result) && has_bytes(one);
+    const int is_first = are_alike(one, result) && has_bytes(one);
     const Tensor codes = is_first ? one : other, rest = is_first ? other : one;
-    if (form == HEXCONV_TABLE && has_bytes(codes) && are_alike(codes, result)) return look_up_all(user, codes, result);
-    if (form == HEXCONV_REALS && has_bytes(codes) && are_alike(codes, result)) return look_reals_up(user, codes, result);
-    if (form == HEXCONV_SUM && has_bytes(one) && has_bytes(other) && are_alike(one, result) && are_alike(other, result)) {
+    if (has_form(result, HEXCONV_TABLE) && has_bytes(codes) && are_alike(codes, result)) return look_up_all(user, codes, result);
+    if (has_form(result, HEXCONV_REALS) && has_bytes(codes) && are_alike(codes, result)) return look_reals_up(user, codes, result);
+    if (has_form(result, HEXCONV_SUM) && has_bytes(one) && has_bytes(other) && are_alike(one, result) && are_alike(other, result)) {
         const struct vectors work = {span_of(one), span_of(other), span_of(result), result->integers};
         return in_parts(user, sum_part, &work, vectors_of(bytes_of(result)), FEW);
     }
     if (!are_alike(codes, result) || !lies_in_nhwc(codes) || !lies_in_nhwc(result)) return 1;
-    if (form == HEXCONV_CHANNELS) return scale_all(user, codes, NULL, result);
-    if (form == HEXCONV_GATED && has_gates(rest, result)) return scale_all(user, codes, rest, result);
+    if (has_form(result, HEXCONV_CHANNELS)) return scale_all(user, codes, NULL, result);
+    if (has_form(result, HEXCONV_GATED) && has_gates(rest, result)) return scale_all(user, codes, rest, result);
     return 1;
 }
 
@@ -447,8 +454,8 @@ static int subtract(void *user, Tensor one, Tensor other, Tensor result) { retur
 static int divide(void *user, Tensor one, Tensor other, Tensor result) { return of_two_or(hexconv_plain_operators().divide, user, one, other, result); }
 
 static int map(void *user, Tensor source, const float *reals, int count, Tensor result) {
-    if (form_of(result) == HEXCONV_TABLE && are_alike(source, result)) return look_up_all(user, source, result);
-    if (form_of(result) == HEXCONV_CHANNELS && are_alike(source, result) && lies_in_nhwc(source)) return scale_all(user, source, NULL, result);
+    if (has_form(result, HEXCONV_TABLE) && are_alike(source, result)) return look_up_all(user, source, result);
+    if (has_form(result, HEXCONV_CHANNELS) && are_alike(source, result) && lies_in_nhwc(source)) return scale_all(user, source, NULL, result);
     return hexconv_plain_operators().map(NULL, source, reals, count, result);
 }
 
@@ -526,12 +533,12 @@ static void quantise_part(const void *given, size_t first, size_t end) {
 
 /* Bytes of an image from NHWC to NCHW, or back. */
 static int move(void *user, Tensor source, Tensor result) {
+    const struct hexconv_moved *const form = result->integers;
     const size_t pixels = (size_t)source->h * (size_t)source->w, channels = (size_t)source->c, image = pixels * channels;
     for (size_t n = 0; n < (size_t)source->n; n++) {
         uint8_t *const from = (uint8_t *)source->data + n * image, *const to = (uint8_t *)result->data + n * image;
         const int is_to_nchw = result->layout == HEXCONV_NCHW;
         const size_t rows = is_to_nchw ? pixels : channels, columns = image / rows;
-        const struct hexconv_moved *const form = result->integers;
         const struct turned work = {{from, from + image}, from, to + image, to, rows, columns, columns, rows, form->apart, form->together};
         const int failed = turn(user, &work);
         if (failed) return failed;
@@ -539,12 +546,15 @@ static int move(void *user, Tensor source, Tensor result) {
     return 0;
 }
 
+/* Whether the matrices of a moved result are turned as some of the network's are. */
+static int has_turn(Tensor result) { return (HEXCONV_TURNS & ((const struct hexconv_moved *)result->integers)->turn) != 0; }
+
 static int convert(void *user, Tensor source, Tensor result) {
-    const int form = form_of(result), lies_alike = source->layout == result->layout || source->c == 1 || source->h * source->w == 1;
-    if (form == HEXCONV_TABLE && lies_alike && has_bytes(source)) return look_up_all(user, source, result);
-    if (form == HEXCONV_MOVED && !lies_alike && has_bytes(source) && has_bytes(result)) return move(user, source, result);
-    if (form == HEXCONV_REALS && lies_alike && has_bytes(source)) return look_reals_up(user, source, result);
-    if (form == HEXCONV_QUANTISED && lies_alike && source->dtype == HEXCONV_FLOAT32) {
+    const int lies_alike = source->layout == result->layout || source->c == 1 || source->h * source->w == 1;
+    if (has_form(result, HEXCONV_TABLE) && lies_alike && has_bytes(source)) return look_up_all(user, source, result);
+    if (has_form(result, HEXCONV_MOVED) && !lies_alike && has_bytes(source) && has_bytes(result) && has_turn(result)) return move(user, source, result);
+    if (has_form(result, HEXCONV_REALS) && lies_alike && has_bytes(source)) return look_reals_up(user, source, result);
+    if (has_form(result, HEXCONV_QUANTISED) && lies_alike && source->dtype == HEXCONV_FLOAT32) {
         const struct quantised work = {source->data, span_of(result), result->integers, result};
         return in_parts(user, quantise_part, &work, vectors_of(bytes_of(result)), FEW);
     }

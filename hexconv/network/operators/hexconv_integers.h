@@ -38,9 +38,10 @@ struct hexconv_reals {
     uint8_t bytes[4][256];
 };
 
-/* Where the bytes of pixels go if each takes a power of two; what vdelta and vrdelta have to be told. */
+/* Where the bytes of pixels go if each takes a power of two; what vdelta and vrdelta have to be told. `turn` is this power, of bytes that are
+ * put side by side; 256 times it where they are parted. */
 struct hexconv_moved {
-    int32_t form, padding[31];
+    int32_t form, turn, padding[30];
     uint8_t apart[128], together[128];
 };
 

@@ -282,7 +282,7 @@ static void join_tensors_part(const void *given, size_t first, size_t end) {
 }
 
 static int concat(void *user, const struct hexconv_tensor *sources, int count, int axis, Tensor result) {
-    int fits = form_of(result) == HEXCONV_JOINED && count <= MOST_JOINED && lies_in_nhwc(result);
+    int fits = has_form(result, HEXCONV_JOINED) && count <= MOST_JOINED && lies_in_nhwc(result);
     for (int i = 0; i < count; i++) fits = fits && lies_in_nhwc(&sources[i]);
     if (!fits) return hexconv_plain_operators().concat(NULL, sources, count, axis, result);
     struct joined work = {.result = span_of(result), .form = result->integers, .count = count};

@@ -110,7 +110,7 @@ static void average_few(const struct averaged *work) {
 }
 
 static int global_average_pool(void *user, Tensor source, Tensor result) {
-    if (form_of(result) != HEXCONV_MEAN || !lies_in_nhwc(source)) return hexconv_plain_operators().global_average_pool(NULL, source, result);
+    if (!has_form(result, HEXCONV_MEAN) || !lies_in_nhwc(source)) return hexconv_plain_operators().global_average_pool(NULL, source, result);
     const size_t channels = (size_t)source->c, pixels = (size_t)source->h * (size_t)source->w;
     for (size_t n = 0; n < (size_t)source->n; n++) {
         uint8_t *const from = (uint8_t *)source->data + n * pixels * channels, *const to = (uint8_t *)result->data + n * channels;
@@ -437,7 +437,7 @@ static int are_means_walked(Tensor source, const struct hexconv_window *window, 
 }
 
 static int average_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
-    if (form_of(result) != HEXCONV_MEANS || !lies_in_nhwc(source) || !lies_in_nhwc(result) || !has_all(source, window, result))
+    if (!has_form(result, HEXCONV_MEANS) || !lies_in_nhwc(source) || !lies_in_nhwc(result) || !has_all(source, window, result))
         return hexconv_plain_operators().average_pool(NULL, source, window, result);
     const struct means work = {source, result, window, result->integers};
     Part *const part = are_narrow(source, window) ? narrow_means_part : are_means_walked(source, window, result->integers) ? walk_means_part : means_part;

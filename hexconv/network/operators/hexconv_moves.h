@@ -93,8 +93,13 @@ ALWAYS size_t power_above(size_t count) {
     return power;
 }
 
-#define SHUFFLE(count, ...) exchange_all(1, 1, __VA_ARGS__, count)
-#define DEAL(count, ...) exchange_all(1, 0, __VA_ARGS__, count)
+/* Whether the network has matrices that are turned by a power: whose bytes are put side by side, and whose bytes are parted. */
+#define HAS_JOINED(power) ((HEXCONV_TURNS) & (power))
+#define HAS_PARTED(power) ((HEXCONV_TURNS) >> 8 & (power))
+#define SHUFFLE(count, ...) \
+    if (HAS_JOINED(count)) exchange_all(1, 1, __VA_ARGS__, count)
+#define DEAL(count, ...) \
+    if (HAS_PARTED(count)) exchange_all(1, 0, __VA_ARGS__, count)
 
 static void shuffle(V *vectors, size_t count) {
     uint8_t *const at = (uint8_t *)vectors;
@@ -136,6 +141,7 @@ ALWAYS void join_blocks(size_t power, size_t rows, size_t whole, const struct tu
 #define JOIN_BLOCKS(power, rows, whole) join_blocks(power, rows, whole, work, column, count, step, result_step)
 #define JOIN_SOME(power, rows)                                                    \
     do {                                                                          \
+        if (!HAS_JOINED(power)) break;                                            \
         if (whole == 1) JOIN_BLOCKS(power, rows, 1);                              \
         else if (whole <= power / 2) JOIN_BLOCKS(power, rows, power / 2);         \
         else if (whole == power - 1) JOIN_BLOCKS(power, rows, power - 1);         \
@@ -160,10 +166,10 @@ static int join_whole(const struct turned *work, size_t row, size_t count, size_
     uint8_t *const to = work->to + column * work->result_pitch + row;
     if (from + (count - 1) * work->pitch + VECTOR > work->from.end) return 0;
 #define JOIN(count, apart) exchange_all(1, 1, from, work->pitch, 0, to, apart, 0, stack, count)
-    if (count == VECTOR) JOIN(128, work->result_pitch);
+    if (HAS_JOINED(128) && count == VECTOR) JOIN(128, work->result_pitch);
     else if (work->result_pitch != count) return 0;
-    else if (count == 32) JOIN(32, VECTOR);
-    else if (count == 64) JOIN(64, VECTOR);
+    else if (HAS_JOINED(32) && count == 32) JOIN(32, VECTOR);
+    else if (HAS_JOINED(64) && count == 64) JOIN(64, VECTOR);
     else return 0;
 #undef JOIN
     return 1;
@@ -249,6 +255,7 @@ static void join_part(const void *given, size_t first, size_t end) {
 
 /* Rows of less than a vector that lie side by side are parted into columns, a vector of rows at once; of up to 16 columns. */
 ALWAYS void part_few(size_t power, const struct turned *work, const uint8_t *from, uint8_t *to) {
+    if (!HAS_PARTED(power)) return;
     const size_t count = work->columns, each = VECTOR / power * count;
     const V control = load(work->apart);
     V vectors[16];
@@ -270,8 +277,8 @@ static void part_any(const struct turned *work, const uint8_t *from, uint8_t *to
         case 16: part_few(16, work, from, to); return;
         default: break;
         }
-        if (count == 32) { exchange_all(1, 0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 32); return; }
-        if (count == 64) { exchange_all(1, 0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 64); return; }
+        if (HAS_PARTED(32) && count == 32) { exchange_all(1, 0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 32); return; }
+        if (HAS_PARTED(64) && count == 64) { exchange_all(1, 0, from, VECTOR, 0, to, work->result_pitch, 0, stack, 64); return; }
     }
     const V control = load(work->apart);
     if (is_inside) for (size_t i = 0; i < power; i++) stack[i] = Q6_V_vdelta_VV(load(from + i * each), control);
@@ -297,7 +304,7 @@ static void part_part(const void *given, size_t first, size_t end) {
 static int is_parted(const struct turned *work) { return work->columns < VECTOR && work->rows >= VECTOR && work->pitch == work->columns; }
 
 static int turn(void *user, const struct turned *work) {
-    if (is_parted(work)) return in_parts(user, part_part, work, vectors_of(work->rows), 1);
+    if (HAS_PARTED(255) && is_parted(work)) return in_parts(user, part_part, work, vectors_of(work->rows), 1);
     return in_parts(user, join_part, work, vectors_of(work->columns), 1);
 }
 
@@ -544,7 +551,7 @@ static void turns_part(const void *given, size_t first, size_t end) {
         struct series series = {loop->places == NULL ? run.end - run.first : 1, loop->source_step, loop->result_step};
         for (size_t turn = run.first; turn < run.end; turn += series.count) {
             turned.first = at.from + place_in(loop, turn), turned.to = at.to + (ptrdiff_t)turn * loop->result_step;
-            if (is_parted(&turned)) {
+            if (HAS_PARTED(255) && is_parted(&turned)) {
                 series.count = 1;
                 for (size_t i = 0; i < vectors_of(turned.rows); i++) part_rows(&turned, i, stack);
             } else join_columns(turned, series, 0, turned.columns, stack, work->is_whole ? stop : at.to);
@@ -718,7 +725,7 @@ static void order_for_bytes(const struct hexconv_view *how, struct hexconv_dimen
 }
 
 static int view(void *user, Tensor source, const struct hexconv_view *given, Tensor result) {
-    if (form_of(result) != HEXCONV_VIEW || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
+    if (!has_form(result, HEXCONV_VIEW) || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
     const struct hexconv_viewed *const form = result->integers;
     const struct inner_loops inner = inner_loops(given, form);
     struct hexconv_dimension loops[8];

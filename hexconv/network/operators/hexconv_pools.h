@@ -463,9 +463,9 @@ static int is_idle(const uint8_t *codes) {
 }
 
 static int max_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
-    const int form = form_of(result), reach = (window->columns - 1) * window->column_dilation + 1;
+    const int reach = (window->columns - 1) * window->column_dilation + 1;
     const int step = source->c < VECTOR ? source->c : VECTOR;
-    if (form != HEXCONV_TABLE || !lies_in_nhwc(source) || !lies_in_nhwc(result) || source->layout != result->layout || !has_all(source, window, result) ||
+    if (!has_form(result, HEXCONV_TABLE) || !lies_in_nhwc(source) || !lies_in_nhwc(result) || source->layout != result->layout || !has_all(source, window, result) ||
         reach > STRIP / step) return hexconv_plain_operators().max_pool(NULL, source, window, result);
     const struct hexconv_table *const table = result->integers;
     const struct pooled work = {source, result, window};

@@ -351,12 +351,12 @@ static int multiply_all(void *user, Tensor source, const struct hexconv_filters 
 }
 
 static int matmul(void *user, Tensor source, const struct hexconv_filters *filters, Tensor result) {
-    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return hexconv_plain_operators().matmul(NULL, source, filters, result);
+    if (!has_form(result, HEXCONV_PRODUCTS) || !lies_in_nhwc(source)) return hexconv_plain_operators().matmul(NULL, source, filters, result);
     return multiply_all(user, source, filters, (size_t)result->n, (size_t)result->n, (size_t)result->c, 1, result);
 }
 
 static int conv_transpose(void *user, Tensor source, const struct hexconv_filters *filters, const struct hexconv_window *window, Tensor result) {
-    if (form_of(result) != HEXCONV_PRODUCTS || !lies_in_nhwc(source)) return hexconv_plain_operators().conv_transpose(NULL, source, filters, window, result);
+    if (!has_form(result, HEXCONV_PRODUCTS) || !lies_in_nhwc(source)) return hexconv_plain_operators().conv_transpose(NULL, source, filters, window, result);
     const size_t pixels = (size_t)source->n * (size_t)source->h * (size_t)source->w;
     return multiply_all(user, source, filters, pixels, (size_t)source->w, (size_t)(window->rows * window->columns * result->c), (size_t)window->rows, result);
 }

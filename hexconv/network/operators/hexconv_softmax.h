@@ -212,7 +212,7 @@ static void soften_lines_part(const void *given, size_t first, size_t end) {
 }
 
 static int softmax(void *user, Tensor source, const float *powers, int axis, Tensor result) {
-    if (form_of(result) != HEXCONV_SOFTMAX || !has_bytes(source)) return hexconv_plain_operators().softmax(NULL, source, powers, axis, result);
+    if (!has_form(result, HEXCONV_SOFTMAX) || !has_bytes(source)) return hexconv_plain_operators().softmax(NULL, source, powers, axis, result);
     const struct softened work = {source, result, powers, result->integers, lines_of(source, axis)};
     if (work.lines.apart == 1) return in_parts(user, soften_lines_part, &work, bytes_of(source) / work.lines.count, 1);
     const size_t units = bytes_of(source) / work.lines.count / work.lines.apart * vectors_of(work.lines.apart);

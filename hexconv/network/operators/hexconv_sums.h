@@ -80,7 +80,7 @@ static void average_sums_part(const void *given, size_t first, size_t end) {
 }
 
 static int average_of_sum(void *user, Tensor one, Tensor other, float low, float high, Tensor result) {
-    if (form_of(result) != HEXCONV_MEAN_OF_SUMS || !lies_in_nhwc(one) || !lies_in_nhwc(other) || !lies_in_nhwc(result))
+    if (!has_form(result, HEXCONV_MEAN_OF_SUMS) || !lies_in_nhwc(one) || !lies_in_nhwc(other) || !lies_in_nhwc(result))
         return hexconv_plain_operators().average_of_sum(NULL, one, other, low, high, result);
     const struct averaged_sums work = {one, other, result, result->integers, low, high};
     return in_parts(user, average_sums_part, &work, (size_t)result->n * vectors_of((size_t)result->c), 1);

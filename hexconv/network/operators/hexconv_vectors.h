@@ -160,7 +160,10 @@ static int in_parts(const struct hexconv_workers *workers, Part *part, const voi
     return workers->platform->in_parallel(workers->platform->user, one_part, &parts, (int)count);
 }
 
-static int form_of(Tensor result) { return result->integers == NULL ? 0 : *(const int32_t *)result->integers; }
+/* Whether a result has a form; false at once for forms that the network hasn't, whose code is left out. */
+ALWAYS int has_form(Tensor result, enum hexconv_form form) {
+    return (HEXCONV_FORMS >> form & 1) && result->integers != NULL && *(const int32_t *)result->integers == (int32_t)form;
+}
 
 static int is_aligned(const void *data) { return (uintptr_t)data % VECTOR == 0; }
 
