@@ -71,7 +71,7 @@ def with_shapes(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> onnx.Mo
     inputs = [value for value in model.graph.input if value.name not in stored]
     del model.graph.input[:]
     model.graph.input.extend(inputs)
-    for value in inputs:
+    for value in model.graph.input:
         for size, wanted in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):
             size.dim_value = wanted
     for value in model.graph.output:
