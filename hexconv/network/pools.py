@@ -196,17 +196,15 @@ def mean_form(source: Operand, result: Operand, count: int) -> bytes:
     constant = ((2 * zero_of(result) + 1) << shift >> 1) - count * zero_of(source) * multiplier
     if shift < 1 or multiplier >= 2**31:
         shift, multiplier, constant = 1, 0, 0
-    left = max(31 - whole.bit_length(), 0)
-    factor, offset = (
-        round(slope * 2.0 ** (51 - left)),
-        round((zero_of(result) + 0.5 - count * zero_of(source) * slope) * 2**20),
-    )
-    if factor >= 2**31 or abs(offset) + slope * whole * 2**20 >= 2**31 - 2**21:
-        factor = 0
     least, most = codes_of(np.array([0, whole]))
+    lowest, highest = (int(thresholds[least + 1]) - 1, int(thresholds[most])) if least < most else (0, 0)
+    left = 31 - max(highest - lowest, 1).bit_length()
+    factor = round(slope * 2.0 ** (51 - left))
+    offset = round((zero_of(result) + 0.5 - (count * zero_of(source) - lowest) * slope) * 2**20)
+    is_fixed = factor < 2**31 and abs(offset) < 2**29
     numbers = (MEAN, shift, turned_bit(source), turned_bit(result), multiplier, left)
-    fixed = (factor, offset, least, most)
-    words = (np.array(numbers, np.int32), np.int64(constant), np.array(fixed if factor else (0, 0, 0, 0), np.int32))
+    fixed = (factor, offset, least, most, lowest, highest) if is_fixed else (0,) * 6
+    words = (np.array(numbers, np.int32), np.int64(constant), np.array(fixed, np.int32))
     return b"".join(each.tobytes() for each in words) + thresholds.astype(np.int32).tobytes()
 
 

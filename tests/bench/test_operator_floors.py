@@ -60,7 +60,7 @@ def test_sources_of_other_codes_cost_products(channels: list[int], axis: int) ->
         return found
 
     more = concat(0.5).double_products - concat(1.0).double_products
-    assert np.isclose(more, 3 * 32 * sum(channels) / VECTOR_BYTES)
+    assert np.isclose(more, 2 * 32 * sum(channels) / VECTOR_BYTES)
 
 
 def test_an_operator_in_another_layout_has_no_floor() -> None:

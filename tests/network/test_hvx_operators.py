@@ -18,6 +18,7 @@ from hexconv.network.compiled import IN_PLAIN_C, operators_object
 from hexconv.network.element_moves import ON_LINE, change_of, tile_of
 from hexconv.network.integer_form import VECTOR_BYTES, gathered, spread
 from hexconv.network.operator_table import OPERATORS, form_of
+from hexconv.network.pools import mean_form
 from hexconv.network.program_steps import (
     NCHW,
     NHWC,
@@ -495,6 +496,34 @@ def test_codes_that_change_by_a_scale_lie_on_a_line(seed: int) -> None:
         assert abs(constant) < 2**16
         found += 1
     assert found >= 15
+
+
+CLOSE, POINT = 56, 20
+"""Of means in fixed point: how near the middle between two codes the definition decides, and bits behind the point."""
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_means_of_images_are_codes_in_fixed_point(seed: int) -> None:
+    """Whatever their scales: all sums that don't lie near the middle between two codes become the definition's."""
+    draw = Draw(seed)
+    count, dtypes = draw.below(2000), draw.random.choice(["uint8", "int8"], 2)
+    scales = np.exp(draw.random.uniform(-6, -1, 2)).astype(np.float32)
+    source, result = (
+        Operand(name, (1, 1, 1, 1), dtype, NHWC, float(scale), int(draw.random.integers(256)) - 128 * (dtype == "int8"))
+        for name, dtype, scale in zip("ab", dtypes, scales, strict=True)
+    )
+    form = mean_form(source, result, count)
+    left = int(np.frombuffer(form, np.int32, 1, 20)[0])
+    factor, offset, least, most, lowest, highest = (int(each) for each in np.frombuffer(form, np.int32, 6, 32))
+    thresholds = np.frombuffer(form, np.int32, 257, 56)
+    assert factor != 0
+    sums = np.arange(count * 255 + 1, dtype=np.int64)
+    above = np.clip(sums, lowest, highest) - lowest << left
+    steps = (above * factor >> 31) + offset + CLOSE
+    assert max(above.max(), np.abs(steps).max()) < 2**31
+    is_near = (steps & ((1 << POINT) - 1)) < 2 * CLOSE
+    wanted = np.searchsorted(thresholds[:256], sums, side="right") - 1
+    assert np.array_equal(np.clip(steps >> POINT, least, most)[~is_near], wanted[~is_near])
 
 
 @given(st.integers(0, 2**32 - 1))

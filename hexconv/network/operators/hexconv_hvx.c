@@ -339,11 +339,15 @@ static void scale_some(const struct channels *work, size_t first, size_t end, si
     const struct ends ends = {bytes(form->flip), bytes(form->least), bytes(form->most), bytes(form->sign)};
     const int is_bare = (form->flip | form->sign | form->least) == 0 && form->most == 255;
     const size_t period = work->period, whole = (size_t)(work->result.end - work->result.begin) / VECTOR;
-    const size_t middle = is_aligned(work->codes.begin) && is_aligned(work->result.begin) ? whole : 0;
-    for (size_t unit = first; unit < end; unit++) {
-        const struct scaled by = scaled_by(work, unit * VECTOR % work->count);
-        size_t i = first_period * period + unit;
-        const size_t stop = least_of(end_period * period, work->vectors), quick = least_of(stop, middle), count = quick > i ? (quick - i + period - 1) / period : 0;
+    const size_t middle = is_aligned(work->codes.begin) && is_aligned(work->result.begin) ? whole : 0, begin = first_period * period;
+    const size_t stop = least_of(end_period * period, work->vectors), quick = least_of(stop, middle), inside = quick > begin ? quick - begin : 0;
+    const size_t periods = inside / period, more = inside - periods * period; /* Hexagon divides in many packets */
+    size_t channel = first > 0 ? first * VECTOR % work->count : 0;
+    for (size_t unit = first; unit < end; unit++, channel += VECTOR) {
+        while (channel >= work->count) channel -= work->count;
+        const struct scaled by = scaled_by(work, channel);
+        size_t i = begin + unit;
+        const size_t count = periods + (unit < more);
         const V *const from = (const V *)work->codes.begin + i;
         V *const to = (V *)work->result.begin + i;
         if (is_bare) scale_vectors(1, &by, &ends, from, to, period, count, form->shift - 16);
@@ -370,7 +374,7 @@ enum { FEW_PERIODS = 16, MANY_VECTORS = 8 }; /* periods that pay for making numb
 
 static int scale_all(void *user, Tensor codes, Tensor gates, Tensor result) {
     const struct hexconv_numbers *const form = result->integers; /* with a number for each channel, or for each element of an image */
-    const size_t image = bytes_of(result) / (size_t)result->n, count = (size_t)(gates == NULL ? form->count : result->c);
+    const size_t image = (size_t)result->h * (size_t)result->w * (size_t)result->c, count = (size_t)(gates == NULL ? form->count : result->c);
     for (size_t n = 0; n < (size_t)result->n; n++) {
         uint8_t *const from = (uint8_t *)codes->data + n * image, *const to = (uint8_t *)result->data + n * image;
         const uint8_t *const gate = gates == NULL ? NULL : (const uint8_t *)gates->data + (gates->n > 1 ? n * count : 0);

@@ -108,11 +108,12 @@ struct hexconv_products {
 };
 
 /* A sum of codes becomes code k, a number from 0 on, if thresholds[k] <= sum < thresholds[k + 1]; about (sum * multiplier + constant) >> shift.
- * In vectors, where `factor` is not 0: sum << left times it, and `offset`, has 31 + 20 bits behind the point; then within least and most. */
+ * In vectors, where `factor` is not 0: what of a sum, held within `lowest` and `highest`, is above the former, << left, times it, and `offset`, has 31 + 20 bits
+ * behind the point; then within least and most. */
 struct hexconv_mean {
     int32_t form, shift, flip, sign, multiplier, left;
     int64_t constant;
-    int32_t factor, offset, least, most;
+    int32_t factor, offset, least, most, lowest, highest;
     int32_t thresholds[257];
 };
 

@@ -143,8 +143,8 @@ ALWAYS struct line line_of(const struct hexconv_table_of *by) {
 ALWAYS V on_line(const struct line *line, V codes) {
     const V turned = Q6_V_vxor_VV(codes, line->flip);
     const W low = Q6_Wuh_vmpy_VubRub(turned, line->low);
-    const V carried = Q6_Vb_vshuffo_VbVb(Q6_V_hi_W(low), Q6_V_lo_W(low));
-    const W made = Q6_Wuh_vmpyacc_WuhVubRub(Q6_Wuh_vmpy_VubRub(turned, line->high), carried, 0x01010101);
+    const W carried = Q6_W_vcombine_VV(Q6_Vuh_vlsr_VuhR(Q6_V_hi_W(low), 8), Q6_Vuh_vlsr_VuhR(Q6_V_lo_W(low), 8));
+    const W made = Q6_Wuh_vmpyacc_WuhVubRub(carried, turned, line->high);
     const V even = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(made), line->plus), line->minus);
     const V odd = Q6_Vuh_vsub_VuhVuh_sat(Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(made), line->plus), line->minus);
     return Q6_V_vxor_VV(Q6_Vb_vshuffo_VbVb(odd, even), line->sign);

@@ -22,9 +22,11 @@ static uint8_t mean_of(const struct hexconv_mean *form, int32_t sum) {
 
 /* The codes of the means of 128 sums, and where they lie so near the middle between two that the definition decides. */
 static V mean_codes(const struct hexconv_mean *form, const int32_t *sums, V near[4]) {
+    const V lowest = Q6_V_vsplat_R(form->lowest), highest = Q6_V_vsplat_R(form->highest);
     V steps[4];
-    for (int i = 0; i < 4; i++) {
-        steps[i] = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(load(sums + 32 * i), form->left), Q6_V_vsplat_R(form->factor)), Q6_V_vsplat_R(form->offset + CLOSE));
+    UNROLLED for (int i = 0; i < 4; i++) {
+        const V above = Q6_Vw_vsub_VwVw(Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(load(sums + 32 * i), lowest), highest), lowest);
+        steps[i] = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(above, form->left), Q6_V_vsplat_R(form->factor)), Q6_V_vsplat_R(form->offset + CLOSE));
         near[i] = behind_point(steps[i]);
     }
     const V codes = packed_codes(steps);
@@ -56,7 +58,7 @@ static void add_up(struct span of, const uint8_t *from, size_t step, size_t coun
         const size_t now = least_of(count - done, SUMMED), quick = done < inside ? least_of(now, inside - done) : 0;
         W both = Q6_W_vcombine_VV(zero, zero), rest = both;
         size_t i = 0;
-        for (; i + 4 <= quick; i += 4, from += 4 * step) {
+        _Pragma("clang loop unroll(disable)") for (; i + 4 <= quick; i += 4, from += 4 * step) {
             both = Q6_Wh_vmpaacc_WhWubRub(both, Q6_W_vcombine_VV(Q6_V_vxor_VV(load(from + step), flips), Q6_V_vxor_VV(load(from), flips)), 0x01010101);
             rest = Q6_Wh_vmpaacc_WhWubRub(rest, Q6_W_vcombine_VV(Q6_V_vxor_VV(load(from + 3 * step), flips), Q6_V_vxor_VV(load(from + 2 * step), flips)), 0x01010101);
         }
@@ -96,10 +98,12 @@ enum { FEW_VECTORS = 16 }; /* after which channels come back in the same lanes *
 /* Fewer channels than a vector has lanes: whole vectors in which channels have the same lanes are added up. */
 static void average_few(const struct averaged *work) {
     const size_t channels = work->channels, period = period_of(channels), size = (size_t)(work->codes.end - work->codes.begin), vectors = size / VECTOR;
-    size_t c = vectors * VECTOR % channels;
-    int32_t sums[(FEW_VECTORS + 1) * VECTOR] __attribute__((aligned(128))) = {0}, totals[VECTOR] __attribute__((aligned(128)));
-    for (size_t unit = 0; unit < least_of(period, vectors); unit++)
-        add_up(work->codes, work->codes.begin + unit * VECTOR, period * VECTOR, (vectors - unit + period - 1) / period, work->form->flip, sums + unit * VECTOR);
+    const size_t times = vectors / period, more = vectors - times * period;
+    size_t c = vectors * VECTOR < size ? vectors * VECTOR % channels : 0;
+    int32_t sums[(FEW_VECTORS + 1) * VECTOR] __attribute__((aligned(128))), totals[VECTOR] __attribute__((aligned(128)));
+    for (size_t unit = 0; unit < period; unit++)
+        add_up(work->codes, work->codes.begin + unit * VECTOR, period * VECTOR, times + (unit < more), work->form->flip, sums + unit * VECTOR);
+    *(V *)(void *)(sums + period * VECTOR) = Q6_V_vzero(); /* what is read behind the last channel */
     for (size_t at = 0; at < channels; at += 32) {
         V total = Q6_V_vzero();
         for (size_t i = at; i < period * VECTOR; i += channels) total = Q6_Vw_vadd_VwVw(total, load(sums + i));

@@ -495,21 +495,6 @@ static const struct hexconv_dimension ONCE = {1, 0, 0, NULL};
         }                                                                                                  \
     } while (0)
 
-/* Whether runs of so many bytes side by side are repeated: the loop around them stays where it is in the source. */
-static __attribute__((noinline)) int is_run_again(const struct viewed *work, ptrdiff_t bytes) {
-    if (work->loops == 0 || !work->is_whole || bytes < VECTOR) return 0;
-    const struct hexconv_dimension *const around = &work->how->dimensions[work->loops - 1];
-    return around->source_step == 0 && around->places == NULL;
-}
-
-/* Copy a run that is the one before again, all of which this part has made. */
-static __attribute__((noinline)) void copy_again(const struct viewed *work, uint8_t *to, size_t bytes) {
-    copy_pieces(to - work->how->dimensions[work->loops - 1].result_step, 0, to, 0, 1, bytes);
-}
-
-/* Whether all turns of a loop are those of a run, and of the one before it in this part. */
-#define HAS_BEFORE(all, first) (run.end - run.first == (all) && done - (first) >= 2 * (all) && at.turns[work->loops - 1] > 0)
-
 /* Where a part may write to, that ends with some turn of a loop, `step` bytes from the one before. */
 static const uint8_t *end_of_run(const struct viewed *work, size_t turns, size_t end, ptrdiff_t step) {
     return end % turns == 0 ? end_of(work, end / turns) : walk_to(work, end / turns).to + (ptrdiff_t)(end % turns) * step;
@@ -528,14 +513,8 @@ static void pieces_part(const void *given, size_t first, size_t end) {
     const size_t turns = (size_t)loop->size, size = (size_t)inner->size;
     const uint8_t *const stop = end_of_run(work, turns, end, loop->result_step);
     const struct looked_up table = table_of(work->form->codes);
-    const size_t each = (size_t)repeated->size * size;
-    const int is_dense = (ptrdiff_t)each == loop->result_step && (repeated->size == 1 || repeated->result_step == (ptrdiff_t)size);
-    const int is_again = is_dense && is_run_again(work, (ptrdiff_t)(turns * each));
     if (work->looks_up) EACH_RUN(work, loop, turns, first, end, put_pieces(work, run, repeated, at.from, at.to, size, &table, stop));
-    else EACH_RUN(work, loop, turns, first, end, {
-        if (is_again && HAS_BEFORE(turns, first)) copy_again(work, at.to, turns * each);
-        else put_pieces(work, run, repeated, at.from, at.to, size, NULL, stop);
-    });
+    else EACH_RUN(work, loop, turns, first, end, put_pieces(work, run, repeated, at.from, at.to, size, NULL, stop));
 }
 
 static void turns_part(const void *given, size_t first, size_t end) {
@@ -724,6 +703,28 @@ static void order_for_bytes(const struct hexconv_view *how, struct hexconv_dimen
     loops[at] = how->dimensions[longest];
 }
 
+/* Blocks of a result that lie `times` times one behind the other, of which the first ones are made. */
+struct repeated {
+    uint8_t *begin;
+    size_t bytes, times;
+};
+
+static void repeat_part(const void *given, size_t first, size_t end) {
+    const struct repeated *const work = given;
+    uint8_t *at = work->begin + first * work->times * work->bytes;
+    for (size_t unit = first; unit < end; unit++, at += work->times * work->bytes) copy_pieces(at, 0, at + work->bytes, (ptrdiff_t)work->bytes, work->times - 1, work->bytes);
+}
+
+/* The outermost of some loops of a whole view that stays where it is in the source, and makes the same blocks of at least a vector again; -1 if none does. */
+static int repeating_loop(const struct hexconv_view *how, int loops) {
+    for (int i = 0; i < loops && i + 1 < how->count; i++) {
+        const struct hexconv_dimension *const loop = &how->dimensions[i];
+        if (loop->result_step != loop[1].size * loop[1].result_step) return -1;
+        if (loop->source_step == 0 && loop->places == NULL && loop->size > 1 && loop->result_step >= VECTOR) return i;
+    }
+    return -1;
+}
+
 static int view(void *user, Tensor source, const struct hexconv_view *given, Tensor result) {
     if (!has_form(result, HEXCONV_VIEW) || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
     const struct hexconv_viewed *const form = result->integers;
@@ -737,11 +738,19 @@ static int view(void *user, Tensor source, const struct hexconv_view *given, Ten
     const int is_whole = !how->fills && written == bytes_of(result);
     if (form->looks_up && inner.part != pieces_part && !is_whole) return hexconv_plain_operators().view(NULL, source, how, result);
     const struct viewed work = {span_of(source), span_of(result), how, form, how->count - inner.count, is_whole, form->looks_up && !is_whole};
+    const int again = is_whole ? repeating_loop(how, work.loops) : -1;
+    struct repeated repeated = {work.result.begin, 0, 1};
+    if (again >= 0) {
+        for (int i = 0; i < how->count; i++) loops[i] = how->dimensions[i];
+        repeated.bytes = (size_t)loops[again].result_step, repeated.times = (size_t)loops[again].size;
+        loops[again].size = 1, ordered.dimensions = loops, written /= repeated.times;
+    }
     if (how->fills) fill_all(result, how->fill);
     size_t units = units_of(&work);
     if (inner.part == tiles_part) units *= tiles_of(how, form);
     else if ((inner.part == pieces_part && how->count > 1) || (inner.part == turns_part && how->count > 2)) units *= (size_t)how->dimensions[work.loops].size;
-    const int failed = in_parts(user, inner.part, &work, units, FEW * VECTOR / (written / units + 1) + 1);
+    int failed = in_parts(user, inner.part, &work, units, FEW * VECTOR / (written / units + 1) + 1);
+    if (!failed && again >= 0) failed = in_parts(user, repeat_part, &repeated, bytes_of(result) / (repeated.bytes * repeated.times), FEW * VECTOR / repeated.bytes + 1);
     return failed || !form->looks_up || !is_whole ? failed : look_up_in_place(user, result, form->codes);
 }
 

@@ -304,7 +304,7 @@ ALWAYS void halve_beside(int is_signed, size_t kernel, int is_odd, size_t rows, 
 
 /* Whether all vectors that are read and written begin at a multiple of a vector, between the edges. */
 static int are_rows_aligned(const struct walked *by) {
-    return by->channels == VECTOR / 2 && by->wide % 2 == 0 && by->made % 2 == 0 && is_aligned(by->rows[0]) && is_aligned(by->to[0]);
+    return (size_t)by->wide * by->channels % VECTOR == 0 && (size_t)by->made * by->channels % VECTOR == 0 && is_aligned(by->rows[0]) && is_aligned(by->to[0]);
 }
 
 /* Two vectors of columns, each of which lies in the source or beside it. */

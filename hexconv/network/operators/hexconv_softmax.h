@@ -77,55 +77,69 @@ ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *power
     return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes_beside(steps[0], steps[2], steps[1], steps[3]), bytes(form->least)), bytes(form->most));
 }
 
+/* A vector of lines, or less than one, from `at` on. */
+ALWAYS void soften_vector(int is_whole, const struct softened *work, const struct looked_up *planes, size_t at, size_t now) {
+    const struct hexconv_softmax *const form = work->form;
+    const size_t wide = work->lines.apart, count = work->lines.count;
+    const struct span source = span_of(work->source), result = span_of(work->result);
+    const V flip = bytes(form->flip), sign = bytes(form->sign), fraction = Q6_V_vsplat_R((1 << POINT) - 1);
+    V held[4 * HELD_LINES + 4], nearest[HELD_LINES]; /* what lies behind the lines that are held goes where none is read */
+#define NUMBERS(i) Q6_V_vxor_VV(is_whole ? load(source.begin + at + (i) * wide) : load_some(source, source.begin + at + (i) * wide, now), flip)
+#define POWER(i) power_of(planes, Q6_Vb_vsub_VbVb(largest, NUMBERS(i)))
+    V largest = Q6_V_vzero();
+    for (size_t i = 0; i < count; i++) largest = Q6_Vub_vmax_VubVub(largest, NUMBERS(i));
+    struct words by = {{Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero()}};
+    _Pragma("clang loop unroll_count(2)") for (size_t i = 0; i < count; i++) {
+        const struct words power = POWER(i);
+        V *const holds = held + 4 * least_of(i, HELD_LINES);
+        UNROLLED for (int k = 0; k < 4; k++) holds[k] = power.of[k], by.of[k] = Q6_Vw_vadd_VwVw(by.of[k], power.of[k]);
+    }
+    UNROLLED for (int k = 0; k < 4; k++) {
+        const V shift = Q6_Vw_vsub_VwVw(Q6_Vuw_vcl0_Vuw(by.of[k]), Q6_V_vsplat_R(1));
+        by.of[k] = steps_over(form, Q6_Vw_vasl_VwVw(by.of[k], shift), Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(7), shift));
+    }
+    for (size_t begin = 0; begin < count; begin += HELD_LINES) {
+        const size_t lines = least_of(count - begin, HELD_LINES);
+        if (begin > 0)
+            for (size_t line = 0; line < lines; line++) {
+                const struct words power = POWER(begin + line);
+                UNROLLED for (int k = 0; k < 4; k++) held[4 * line + (size_t)k] = power.of[k];
+            }
+        V least_near = fraction;
+        _Pragma("clang loop unroll_count(2)") for (size_t line = 0; line < lines; line++) {
+            const V *const holds = held + 4 * line;
+            const struct words power = {{holds[0], holds[1], holds[2], holds[3]}};
+            struct words apart;
+            const V codes = Q6_V_vxor_VV(shares_of(form, &power, &by, &apart), sign);
+            uint8_t *const to = result.begin + at + (begin + line) * wide;
+            if (is_whole) put(to, codes);
+            else put_some(to, codes, now);
+            nearest[line] = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
+            least_near = Q6_Vw_vmin_VwVw(least_near, nearest[line]);
+        }
+        if (!is_any_below(least_near, 2 * form->close)) continue;
+        for (size_t line = 0; line < lines; line++) {
+            struct words apart;
+            if (!is_any_below(nearest[line], 2 * form->close)) continue;
+            const struct words power = POWER(begin + line);
+            (void)shares_of(form, &power, &by, &apart);
+            const struct below close = below(&apart, 2 * form->close);
+            soften_again(work, at, begin + line, &close, now);
+        }
+    }
+#undef POWER
+#undef NUMBERS
+}
+
 static void soften_part(const void *given, size_t first, size_t end) {
     const struct softened *const work = given;
     const struct hexconv_softmax *const form = work->form;
-    const size_t wide = work->lines.apart, units = vectors_of(wide), count = work->lines.count;
-    const struct span source = span_of(work->source), result = span_of(work->result);
+    const size_t wide = work->lines.apart, units = vectors_of(wide), image = work->lines.count * wide;
     const struct looked_up planes[3] = {table_of(form->planes[0]), table_of(form->planes[1]), table_of(form->planes[2])};
-    const V flip = bytes(form->flip), sign = bytes(form->sign), fraction = Q6_V_vsplat_R((1 << POINT) - 1);
-    V held[4 * HELD_LINES], nearest[HELD_LINES];
     for (size_t unit = first; unit < end; unit++) {
-        const size_t x = unit % units * VECTOR, at = unit / units * count * wide + x, now = least_of(VECTOR, wide - x);
-        V largest = Q6_V_vzero();
-        for (size_t i = 0; i < count; i++)
-            largest = Q6_Vub_vmax_VubVub(largest, Q6_V_vxor_VV(load_some(source, source.begin + at + i * wide, now), flip));
-        struct words by = {{Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero()}};
-#define POWER(i) power_of(planes, Q6_Vb_vsub_VbVb(largest, Q6_V_vxor_VV(load_some(source, source.begin + at + (i) * wide, now), flip)))
-        for (size_t i = 0; i < count; i++) {
-            const struct words power = POWER(i);
-            for (int k = 0; k < 4; k++) by.of[k] = Q6_Vw_vadd_VwVw(by.of[k], power.of[k]);
-            if (i < HELD_LINES) for (int k = 0; k < 4; k++) held[4 * i + (size_t)k] = power.of[k];
-        }
-        for (int k = 0; k < 4; k++) {
-            const V shift = Q6_Vw_vsub_VwVw(Q6_Vuw_vcl0_Vuw(by.of[k]), Q6_V_vsplat_R(1));
-            by.of[k] = steps_over(form, Q6_Vw_vasl_VwVw(by.of[k], shift), Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(7), shift));
-        }
-        for (size_t begin = 0; begin < count; begin += HELD_LINES) {
-            const size_t lines = least_of(count - begin, HELD_LINES);
-            V least_near = fraction;
-            for (size_t line = 0; line < lines; line++) {
-                struct words power, apart;
-                if (begin == 0) for (int k = 0; k < 4; k++) power.of[k] = held[4 * line + (size_t)k];
-                else power = POWER(begin + line);
-                const V codes = Q6_V_vxor_VV(shares_of(form, &power, &by, &apart), sign);
-                uint8_t *const to = result.begin + at + (begin + line) * wide;
-                if (now == VECTOR) put(to, codes);
-                else put_some(to, codes, now);
-                nearest[line] = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
-                least_near = Q6_Vw_vmin_VwVw(least_near, nearest[line]);
-            }
-            if (!is_any_below(least_near, 2 * form->close)) continue;
-            for (size_t line = 0; line < lines; line++) {
-                struct words apart;
-                if (!is_any_below(nearest[line], 2 * form->close)) continue;
-                const struct words power = POWER(begin + line);
-                (void)shares_of(form, &power, &by, &apart);
-                const struct below close = below(&apart, 2 * form->close);
-                soften_again(work, at, begin + line, &close, now);
-            }
-        }
-#undef POWER
+        const size_t number = unit / units, x = (unit - number * units) * VECTOR, at = number * image + x;
+        if (x + VECTOR <= wide) soften_vector(1, work, planes, at, VECTOR);
+        else soften_vector(0, work, planes, at, wide - x);
     }
 }
 

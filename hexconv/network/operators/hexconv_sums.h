@@ -64,7 +64,7 @@ static void average_sums_part(const void *given, size_t first, size_t end) {
     const struct hexconv_mean_of_sums *const form = work->form;
     const size_t channels = (size_t)work->one->c, image = bytes_of(work->one) / (size_t)work->one->n, units = vectors_of(channels);
     for (size_t unit = first; unit < end; unit++) {
-        const size_t n = unit / units, c = unit % units * VECTOR, count = least_of(channels - c, VECTOR);
+        const size_t n = unit / units, c = (unit - n * units) * VECTOR, count = least_of(channels - c, VECTOR);
         uint8_t *const to = (uint8_t *)work->result->data + n * channels + c;
         V steps[4], apart[4];
         add_up_words(work, n * image + c, count, steps);

@@ -127,10 +127,8 @@ ALWAYS V packed_codes(const V words[4]) { return Q6_Vb_vdeal_Vb(Q6_Vb_vdeal_Vb(c
 /* The bits behind the point. Of words to which what lies near is added, these are few near the middle between two codes. */
 ALWAYS V behind_point(V words) { return Q6_V_vand_VV(words, Q6_V_vsplat_R((1 << POINT) - 1)); }
 
-static size_t common_divisor(size_t one, size_t other) { return other == 0 ? one : common_divisor(other, one % other); }
-
-/* After how many vectors channels come back in the same lanes. */
-static size_t period_of(size_t channels) { return channels / common_divisor(channels, VECTOR); }
+/* After how many vectors channels come back in the same lanes: Hexagon divides in many packets, and a vector is a power of two. */
+ALWAYS size_t period_of(size_t channels) { return channels >> least_of((size_t)__builtin_ctzl(channels), 7); }
 
 /* Some units of a work: those from `first` to `end`. */
 typedef void Part(const void *work, size_t first, size_t end);
@@ -150,8 +148,8 @@ static void one_part(void *argument, int index) {
 /* Do all units of a work on the threads of its workers, where there are as many as `least` for each. Returns 0, or anything
  * else for a failure. */
 static int in_parts(const struct hexconv_workers *workers, Part *part, const void *work, size_t units, size_t least) {
-    size_t count = workers != NULL && workers->threads > 1 ? (size_t)workers->threads : 1;
-    count = least_of(least_of(count, MOST_PARTS), units / (least > 0 ? least : 1));
+    size_t count = workers != NULL && workers->threads > 1 ? least_of((size_t)workers->threads, MOST_PARTS) : 1;
+    if (count > 1) count = least_of(count, units / (least > 0 ? least : 1));
     if (count < 2 || workers->platform->in_parallel == NULL) {
         part(work, 0, units);
         return 0;
