@@ -367,14 +367,15 @@ def engine_packets(axes: BlockAxes) -> EnginePackets:
     >>> packets.multiplies.item(), packets.taps.item()
     (2048, 18432)
     """
-    total = EnginePackets()
-    for index in axes.convs:
-        source, target = axes.extents[index], axes.extents[index + 1]
-        own = row_packets(axes.chain, index, source, target)
-        total = total + own.times(axes.tiles_made[index + 1])
-        more: Any = axes.tiles_made[index + 1] // target.channel_blocks * _one_by_one(axes, index)
-        total = total + EnginePackets(multiplies=more)
-    return total
+    return sum((engine_packets_of(axes, index) for index in axes.convs), EnginePackets())
+
+
+def engine_packets_of(axes: BlockAxes, index: int) -> EnginePackets:
+    """Count the packets of conv `index` (from 0) alone."""
+    source, target = axes.extents[index], axes.extents[index + 1]
+    own = row_packets(axes.chain, index, source, target).times(axes.tiles_made[index + 1])
+    more: Any = axes.tiles_made[index + 1] // target.channel_blocks * _one_by_one(axes, index)
+    return own + EnginePackets(multiplies=more)
 
 
 def _one_by_one(axes: BlockAxes, index: int) -> Integers:

@@ -3,7 +3,8 @@
 `machines/engine.toml` prices parts (`hexconv.search.machine`), `reports.engine_prices` fits the prices to runs; a part
 without a price is free.
 
-    call          packets of the engine, each a call
+    call          packets of the engine that are calls of their own
+    stored        calls that store all bytes of sums, eight packets of the engine
     row           rows of tiles, for each of which bias tables are staged
     narrowed      tiles whose sums HVX puts together and narrows
     by_channel, even, looked_up   of these, tiles by channel; tiles that round half to even; tiles that are looked up
@@ -30,10 +31,10 @@ from math import ceil, gcd, prod
 
 import numpy as np
 
-from hexconv.analyze.block_grid import BlockAxes, engine_packets
+from hexconv.analyze.block_grid import BlockAxes, engine_packets, engine_packets_of
 from hexconv.analyze.exact import Integers
 from hexconv.kernel.cost import Parts
-from hexconv.kernel.engine import is_converted
+from hexconv.kernel.engine import EXPONENTS, is_converted
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES
 from hexconv.spec.activations import TABLE
 from hexconv.spec.chain import IN_BLOCKS, PIXELS
@@ -46,7 +47,7 @@ HALVES = COLUMN_BLOCK // PIXELS_OF_VECTOR
 def parts_beside_engine(axes: BlockAxes) -> Parts:
     """Count the parts of every plan of a grid, [words, H, K] or less."""
     did, found = engine_packets(axes), Parts(once=1, conv=len(axes.chain.conv))
-    found["call"], found["row"] = did.multiplies + did.stores + did.table_loads, did.clears
+    found["call"], found["row"] = did.multiplies, did.clears
     for index in axes.convs:
         found.add(_of_results(axes, index))
         found["step"] = found["step"] + axes.tiles(index) * axes.slabs_made[index + 1]
@@ -65,10 +66,12 @@ def _of_results(axes: BlockAxes, index: int) -> Parts:
     conv, target = axes.chain.conv[index], axes.extents[index + 1]
     how, tiles, found = conv.requantize, axes.tiles_made[index + 1] * target.column_blocks, Parts()
     assert how, "the matrix engine serves convs that are requantised"
+    did = engine_packets_of(axes, index)
     if is_converted(conv):
+        found["call"] = did.stores + did.table_loads
         found["held"] = tiles * int(conv.activation == TABLE or how.clamp is not None or axes.chain.dtype == "int8")
     else:
-        found["narrowed"] = tiles
+        found["narrowed"], found["stored"] = tiles, did.stores // len(EXPONENTS)
         found["by_channel"] = tiles * int(bool(how.vectors))
         found["even"], found["looked_up"] = tiles * int(how.rounding == "even"), tiles * int(conv.activation == TABLE)
     is_filled = index + 1 < len(axes.chain.conv) or axes.chain.output_layout == IN_BLOCKS

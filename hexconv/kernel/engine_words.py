@@ -1,4 +1,4 @@
-"""The words of the matrix engine's packets: functions of a packet each, as assembly, and words read back.
+"""The words of the matrix engine's packets: functions of packets, as assembly, and words read back.
 
 No assembler knows them. A function sets the registers of its packet up and holds its words:
 
@@ -7,13 +7,18 @@ No assembler knows them. A function sets the registers of its packet up and hold
         { activation.ub(r0,r2):cm; weight.b(r3,r4) }                  { mxmem(r0,r1):after:cm.ub = acc }
         { jumpr r31 }                                                 { jumpr r31 }
 
+One that stores the bytes of sums has eight packets: for each byte that which loads its bias table, and the store.
+
 1823 is 0x700 | 31: bits 3 to 5 of a position count rows, and all 32 channels are taken. The words are those of public
 tables (Qualcomm's `encode_ext.def`, an IDA processor module), which agree; no device executed them here. All of them
 are there from v68 on.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
+
+from hexconv.kernel.engine import CROUTON_BYTES, EXPONENTS, TABLE_BYTES
 
 PREFIX = "hexconv_hmx_"
 """How the functions of packets begin."""
@@ -24,33 +29,58 @@ ROWS = {"": 0xEC, ":above": 0xEE, ":single": 0xF0, ":dilate": 0xE8}
 COLUMNS = {"": 0xE0, ":single": 0xE6, ":drop": 0xE7, ":deep": 0xE8, ":after": 0xE9, ":dilate": 0xEB}
 CHANNEL_MINOR, WRAPS, AFTER, RETAINS = 1, 2, 4, 8
 """Bits of words: croutons of pixels of 32 channels, NHWC8h8w32c; of a store, what it does."""
-SOURCE, TARGET = 16, 8
-"""Where the numbers of the two registers stand."""
+SOURCE, TARGET, FREE = 16, 8, 13
+"""Where the numbers of the two registers stand, and a bit that Qualcomm's table leaves open in the word of a load.
+
+QEMU has a load of its own in the place of that word; with the bit it has none.
+"""
 REGISTERS = 31 << SOURCE | 31 << TARGET
+
+
+Packet = str | tuple[int, ...]
+"""A packet: as assembly, or as the words of one of the engine's."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A function of one packet.
+    """A function of packets of the engine.
 
     Attributes:
-        registers: the packet that makes the registers of arguments; empty where they are arguments.
-        words: the words of the engine's packet.
+        packets: its packets but for the return.
     """
 
-    registers: str
-    words: tuple[int, ...]
+    packets: tuple[Packet, ...]
 
-    def assembly(self) -> str:
-        """Return the body of the function."""
-        words = "\n".join(f".word {word:#010x}" for word in self.words)
-        return f"{self.registers}\n{words}\n{{ jumpr r31 }}\n".lstrip()
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The words of the engine's packets."""
+        return tuple(chain.from_iterable(packet for packet in self.packets if not isinstance(packet, str)))
+
+    def assembly(self, traps: bool = False) -> str:
+        """Return the body of the function; if it is to trap, with words for which QEMU has no packet of its own."""
+        lines = [packet if isinstance(packet, str) else _in_words(packet, traps) for packet in self.packets]
+        return "\n".join([*lines, "{ jumpr r31 }", ""])
+
+
+def _in_words(packet: Sequence[int], traps: bool) -> str:
+    is_free = [traps and word & ~(31 << SOURCE) == LOAD_TABLE for word in packet]
+    return "\n".join(f".word {word | free << FREE:#010x}" for word, free in zip(packet, is_free, strict=True))
 
 
 def multiply(rows: str = "", columns: str = "") -> tuple[int, int]:
     """Return the packet of some modes whose operands are r0, r2 and r3, r4."""
     first = ACTIVATIONS | 0 << SOURCE | 2 << TARGET | (ROWS[rows] + CHANNEL_MINOR)
     return first, WEIGHTS | 3 << SOURCE | 4 << TARGET | COLUMNS[columns]
+
+
+def stores_of_bytes(is_after: bool, retains: bool) -> Leaf:
+    """Return the function that stores bytes 0 to 3 of sums to planes from r0 on, by the bias tables from r2 on."""
+    found: list[Packet] = [STORING]
+    for byte in range(len(EXPONENTS)):
+        is_last = byte + 1 == len(EXPONENTS)
+        found += [(LOAD_TABLE | 2 << SOURCE,), (store(is_after, retains or not is_last, False),)]
+        found += [] if is_last else [f"{{ r0 = add(r0,#{CROUTON_BYTES}); r2 = add(r2,#{TABLE_BYTES}) }}"]
+    return Leaf(tuple(found))
 
 
 def store(is_after: bool, retains: bool, saturates: bool) -> int:
@@ -62,32 +92,29 @@ def store(is_after: bool, retains: bool, saturates: bool) -> int:
 MULTIPLYING = f"{{ r0 = or(r0,r1); r2 = add(r2,#{RANGE}) }}"
 STORING = f"{{ r0 = or(r0,r1); r1 = #{RANGE} }}"
 LEAVES = {
-    "clear": Leaf("", (CLEAR,)),
-    "bias": Leaf("", (LOAD_TABLE,)),
-    "multiply": Leaf(MULTIPLYING, multiply()),
-    "multiply_above_all": Leaf(MULTIPLYING, multiply(":above", "")),
-    "multiply_above_dilate": Leaf(MULTIPLYING, multiply(":above", ":dilate")),
-    "multiply_above_single": Leaf(MULTIPLYING, multiply(":above", ":single")),
-    "multiply_all_dilate": Leaf(MULTIPLYING, multiply("", ":dilate")),
-    "multiply_all_single": Leaf(MULTIPLYING, multiply("", ":single")),
-    "multiply_dilate_single": Leaf(MULTIPLYING, multiply(":dilate", ":single")),
-    "multiply_dilate_all": Leaf(MULTIPLYING, multiply(":dilate", "")),
-    "multiply_dilate_dilate": Leaf(MULTIPLYING, multiply(":dilate", ":dilate")),
-    "multiply_single_all": Leaf(MULTIPLYING, multiply(":single", "")),
-    "multiply_single_dilate": Leaf(MULTIPLYING, multiply(":single", ":dilate")),
-    "multiply_single_single": Leaf(MULTIPLYING, multiply(":single", ":single")),
-    "store_before": Leaf(STORING, (store(False, False, False),)),
-    "store_before_retain": Leaf(STORING, (store(False, True, False),)),
-    "store_after": Leaf(STORING, (store(True, False, False),)),
-    "store_after_retain": Leaf(STORING, (store(True, True, False),)),
-    "store_before_sat": Leaf(STORING, (store(False, False, True),)),
-    "store_after_sat": Leaf(STORING, (store(True, False, True),)),
-    "store_after_retain_sat": Leaf(STORING, (store(True, True, True),)),
+    "clear": Leaf(((CLEAR,),)),
+    "bias": Leaf(((LOAD_TABLE,),)),
+    "multiply": Leaf((MULTIPLYING, multiply())),
+    "multiply_above_all": Leaf((MULTIPLYING, multiply(":above", ""))),
+    "multiply_above_dilate": Leaf((MULTIPLYING, multiply(":above", ":dilate"))),
+    "multiply_above_single": Leaf((MULTIPLYING, multiply(":above", ":single"))),
+    "multiply_all_dilate": Leaf((MULTIPLYING, multiply("", ":dilate"))),
+    "multiply_all_single": Leaf((MULTIPLYING, multiply("", ":single"))),
+    "multiply_dilate_single": Leaf((MULTIPLYING, multiply(":dilate", ":single"))),
+    "multiply_dilate_all": Leaf((MULTIPLYING, multiply(":dilate", ""))),
+    "multiply_dilate_dilate": Leaf((MULTIPLYING, multiply(":dilate", ":dilate"))),
+    "multiply_single_all": Leaf((MULTIPLYING, multiply(":single", ""))),
+    "multiply_single_dilate": Leaf((MULTIPLYING, multiply(":single", ":dilate"))),
+    "multiply_single_single": Leaf((MULTIPLYING, multiply(":single", ":single"))),
+    "store_bytes_before": stores_of_bytes(False, False),
+    "store_bytes_after": stores_of_bytes(True, False),
+    "store_bytes_after_retain": stores_of_bytes(True, True),
+    "store_before_sat": Leaf((STORING, (store(False, False, True),))),
+    "store_after_sat": Leaf((STORING, (store(True, False, True),))),
+    "store_after_retain_sat": Leaf((STORING, (store(True, True, True),))),
 }
 """The functions that kernels call, by their names behind `PREFIX`."""
 
-_TRAPS = {LOAD_TABLE: LOAD_TABLE | 1 << 13}
-"""QEMU has a load of its own in the place of a word; with a bit that Qualcomm's table leaves open it has none."""
 _FUNCTION = """__asm__(".section .text.{0},\\"ax\\",@progbits\\n.p2align 4\\n.globl {0}\\n.hidden {0}\\n"
         ".type {0},@function\\n{0}:\\n{1}\\n.size {0},.-{0}\\n");
 """
@@ -100,10 +127,7 @@ def in_c(name: str, body: str) -> str:
 
 def trapping_functions() -> str:
     """Return C of the functions of all packets, by words that trap: those of a device but for one bit."""
-    leaves = {
-        name: replace(leaf, words=tuple(_TRAPS.get(word, word) for word in leaf.words)) for name, leaf in LEAVES.items()
-    }
-    return "".join(in_c(PREFIX + name, leaf.assembly()) for name, leaf in leaves.items())
+    return "".join(in_c(PREFIX + name, leaf.assembly(traps=True)) for name, leaf in LEAVES.items())
 
 
 def packets(words: Sequence[int]) -> Iterator[str]:

@@ -14,7 +14,7 @@ the tile before it, a store of what is complete, the packets of the crouton to t
 With `requantize.engine = "fast"` a store writes results themselves, by one bias table of the engine's converts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -29,10 +29,8 @@ from hexconv.compute.requantised import converts
 from hexconv.kernel import NestLayouts
 from hexconv.kernel.engine import (
     CROUTON_BYTES,
-    EXPONENTS,
     LINE_BYTES,
     RECTIFIED,
-    TABLE_WORDS,
     TABLES_WORDS,
     TAP_BYTES,
     WHOLE,
@@ -52,7 +50,7 @@ from hexconv.kernel.tiles import VECTOR_BLOCKS
 from hexconv.lower.conv_step import with_constants
 from hexconv.lower.crouton_rows import FRINGE, READ, WRITE, CroutonRow, CroutonRows, Fringe
 from hexconv.lower.hvx import instructions
-from hexconv.lower.hvx.narrow_sums import deal_pixels, narrow
+from hexconv.lower.hvx.narrow_sums import Lanes, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS, as_codes
 from hexconv.lower.rows_of_pixels import TOUCH
@@ -67,6 +65,7 @@ from hexconv.tir import marks
 from hexconv.tir.statements import Block, Number, int32
 from hexconv.tir.trees import steps_of
 
+Interleaving = Callable[[tirx.Expr, tirx.Expr], tirx.Expr]
 SUMS, RESULTS = "hexconv_engine_sums", "hexconv_engine_results"
 ZERO = int32(0)
 COLUMN_BIT, ROW_BIT = 5, 8
@@ -243,7 +242,7 @@ class EngineConv:
             _call(to, "clear")
             self._stage_tables(to, at.block)
             if at.sums is None:
-                self._load_table(to, 0)
+                _call(to, "bias", self._table)
             multiply(to, ZERO)
 
         def read_next(to: Block) -> None:
@@ -279,20 +278,18 @@ class EngineConv:
 
         block.loop("vector", size // instructions.WORDS, vector)
 
-    def _load_table(self, block: Block, place: int) -> None:
-        _call(block, "bias", tirx.address_of(tirx.BufferLoad(self.converts, [int32(place * TABLE_WORDS)])))
+    @property
+    def _table(self) -> tirx.Expr:
+        """Where the first table of the staged block of channels begins."""
+        return tirx.address_of(tirx.BufferLoad(self.converts, [ZERO]))
 
     def _store(self, block: Block, at: EngineSums, split: int, side: str, retains: bool) -> None:
         """Store results, or all bytes of the sums, on one side of a column; the last store drops the sums, or not."""
         column, kept = int32(split << COLUMN_BIT), "_retain" if retains else ""
         if at.target is not None:
             _call(block, f"store{side}{kept}_sat", _pointer(at.target, at.target.indices[0]), column)
-        if at.sums is None:
-            return
-        for place in range(len(EXPONENTS)):
-            self._load_table(block, place)
-            plane = _pointer(at.sums, at.sums.indices[0] + place * PLANE_WORDS)
-            _call(block, f"store{side}{kept if place + 1 == len(EXPONENTS) else '_retain'}", plane, column)
+        if at.sums is not None:
+            _call(block, f"store_bytes{side}{kept}", _pointer(at.sums, at.sums.indices[0]), column, self._table)
 
     def emit_results(self, at: EngineResults) -> tirx.Stmt:
         """Emit HVX code that puts the bytes of sums together, narrows them, and stores four pixels at a time."""
@@ -300,7 +297,7 @@ class EngineConv:
         if sums is None:
             return self._emit_clamp(at)
         assert how
-        lanes = [self.scales.lanes(block, at.block * CHANNEL_BLOCK)] * VECTOR_BLOCKS if self.scales else []
+        lanes = _in_fours(block, self.scales.lanes(block, at.block * CHANNEL_BLOCK)) if self.scales else []
 
         def four_pixels(inner: Block, number: tirx.Expr) -> None:
             words = [sums.indices[0] + place * PLANE_WORDS + number * instructions.WORDS for place in range(4)]
@@ -308,7 +305,7 @@ class EngineConv:
             bytes_ = [inner.bind("plane", load, instructions.VECTOR) for load in bytes_]
             narrowed = instructions.clamped_bytes(narrow(inner, _whole(inner, bytes_), how, lanes), *self.conv.codes)
             place = tirx.Ramp(at.target.indices[0] + number * instructions.BYTES, 1, instructions.BYTES)
-            inner.store(at.target.source, place, self._codes(inner, deal_pixels(inner, narrowed)))
+            inner.store(at.target.source, place, self._codes(inner, narrowed))
 
         block.loop("pixels", BLOCK_PIXELS // VECTOR_BLOCKS, four_pixels)
         return block.statement()
@@ -352,15 +349,32 @@ def _is_rectified(conv: RowConv) -> bool:
 
 
 def _whole(block: Block, planes: Sequence[tirx.Expr]) -> list[tirx.Expr]:
-    """Put bytes 0 to 3 of 128 sums together: four vectors of words, in the order of the bytes."""
-    pairs = [instructions.interleaved(planes[place + 1], planes[place], 1) for place in (0, 2)]
-    low, high = (block.bind("halves", pair, "int32x64") for pair in pairs)
-    words: list[tirx.Expr] = []
-    for part in (instructions.lower, instructions.upper):
-        pair = block.bind("words", instructions.interleaved(part(high), part(low), 2), "int32x64")
-        halves = (instructions.lower(pair), instructions.upper(pair))
-        words += [block.bind("sums", half, instructions.VECTOR) for half in halves]
-    return words
+    """Put bytes 0 to 3 of 128 sums together: word i of vector k is sum 4i + k, whose byte narrowing puts in its place.
+
+    Every instruction may take any of HVX's units: those that multiply are busy in most packets.
+    """
+    of_bytes = instructions.interleaved_low_bytes, instructions.interleaved_high_bytes
+    of_halves = instructions.interleaved_low_halfwords, instructions.interleaved_high_halfwords
+    low, high = (_each(block, "halves", of_bytes, *planes[place : place + 2]) for place in (0, 2))
+    even, odd = (_each(block, "sums", of_halves, *pair) for pair in zip(low, high, strict=True))
+    return [even[0], odd[0], even[1], odd[1]]
+
+
+def _each(block: Block, name: str, ways: Sequence[Interleaving], low: tirx.Expr, high: tirx.Expr) -> list[tirx.Expr]:
+    return [block.bind(name, way(high, low), instructions.VECTOR) for way in ways]
+
+
+def _in_fours(block: Block, lanes: Lanes) -> list[Lanes]:
+    """Give the words of `_whole` the values of their channels: word i of vector k is of channel 4i + k modulo 32."""
+
+    def dealt(value: tirx.Expr) -> list[tirx.Expr]:
+        pair = block.bind("both", instructions.deal_words(value, value), instructions.PAIR)
+        return [
+            block.bind("lanes", half(pair), instructions.VECTOR) for half in (instructions.lower, instructions.upper)
+        ]
+
+    fours = {name: [four for half in dealt(value) for four in dealt(half)] for name, value in lanes.items()}
+    return [{name: values[place] for name, values in fours.items()} for place in (0, 2, 1, 3)]
 
 
 def _pointer(like: TensorLoad, index: Number) -> tirx.Expr:

@@ -4,6 +4,7 @@ from itertools import islice
 
 import numpy as np
 
+from hexconv.analyze.block_grid import engine_packets
 from hexconv.analyze.engine_parts import parts_beside_engine
 from hexconv.analyze.planned import Planned
 from hexconv.search.grid import evaluate, figures_of
@@ -33,6 +34,16 @@ def test_each_vector_of_the_input_is_read_or_filled() -> None:
             assert sum(vectors) == int(axes.slabs_made[0].item()) * tensor.column_blocks * tensor.channel_blocks * 16
             seen |= {name for name, times in found.items() if times}
     assert seen >= {"read", "read_near", "read_edge", "filled", "written", "written_near", "written_part", "edge"}
+
+
+def test_each_packet_of_the_engine_is_in_a_call() -> None:
+    """A call has one packet, or the eight that store the bytes of sums; a row of tiles clears them."""
+    seen = set[str]()
+    for case in islice(engine_cases(7), CASES):
+        found, did = counts(case), engine_packets(Planned.of(case).blocks).of_one
+        assert found["call"] + 8 * found.get("stored", 0) == did.multiplies + did.stores + did.table_loads
+        seen |= {name for name, times in found.items() if times}
+    assert "stored" in seen
 
 
 def test_a_plan_costs_as_much_alone_as_among_others() -> None:

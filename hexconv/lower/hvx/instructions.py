@@ -192,6 +192,16 @@ def interleaved_high_bytes(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
     return instruction("vshuffob", odd, even)
 
 
+def interleaved_low_halfwords(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
+    """Interleave low halfwords: halfword 2i is that of word i of `even`, halfword 2i + 1 that of `odd`."""
+    return instruction("vshufeh", odd, even)
+
+
+def interleaved_high_halfwords(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
+    """Interleave high halfwords: halfword 2i is that of word i of `even`, halfword 2i + 1 that of `odd`."""
+    return instruction("vshufoh", odd, even)
+
+
 def deal_halfwords(value: tirx.Expr) -> tirx.Expr:
     """Move the even halfwords to the lower half of the vector, the odd ones to the upper half."""
     return instruction("vdealh", value)

@@ -9,7 +9,7 @@
 /* A kernel that has the engine's own words has functions of these names. */
 #define WEAK __attribute__((weak))
 
-enum { RANGE = 0x700 | 31, CHECKED = 512, ENGINE_DIFFERS = 72 };
+enum { RANGE = 0x700 | 31, CHECKED = 512, ENGINE_DIFFERS = 72, SUM_BYTES = 4, TABLE_WORDS = HMX_TABLE_BYTES / 4 };
 
 static struct hmx engine, plain;
 static int is_ready;
@@ -158,13 +158,24 @@ INSIDE void stored(uint8_t *tile, int32_t split, enum hmx_side side, int retains
     image->engine.stores++;
 }
 
-#define STORE(name, is_after, retains, saturates)                                   \
-    WEAK int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split) {                 \
-        enter();                                                                    \
-        stored(tile, split, is_after ? HMX_AFTER : HMX_BEFORE, retains, saturates); \
-        return leave_to_kernel();                                                   \
+#define STORE(name, is_after, retains)                                         \
+    WEAK int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split) {            \
+        enter();                                                               \
+        stored(tile, split, is_after ? HMX_AFTER : HMX_BEFORE, retains, 1);    \
+        return leave_to_kernel();                                              \
     }
 HEXCONV_HMX_STORES(STORE)
+
+#define STORE_OF_BYTES(name, is_after, retains)                                                        \
+    WEAK int32_t hexconv_hmx_##name(uint8_t *planes, int32_t split, const int32_t *tables) {           \
+        enter();                                                                                       \
+        for (int byte = 0; byte < SUM_BYTES; byte++) {                                                 \
+            loaded(tables + byte * TABLE_WORDS);                                                       \
+            stored(planes + byte * HMX_CROUTON_BYTES, split, is_after ? HMX_AFTER : HMX_BEFORE, retains || byte + 1 < SUM_BYTES, 0); \
+        }                                                                                              \
+        return leave_to_kernel();                                                                      \
+    }
+HEXCONV_HMX_STORES_OF_BYTES(STORE_OF_BYTES)
 
 /* --- real words ---------------------------------------------------------------------------------------------------- */
 

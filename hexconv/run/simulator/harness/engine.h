@@ -1,5 +1,5 @@
-/* What code calls for the matrix engine: each function is one packet, here performed by the model (hmx.h); and packets of
- * the engine's own words, which trap (traps.c). */
+/* What code calls for the matrix engine: functions of packets, here performed by the model (hmx.h); and packets of the
+ * engine's own words, which trap (traps.c). */
 #ifndef HEXCONV_ENGINE_H
 #define HEXCONV_ENGINE_H
 
@@ -40,17 +40,22 @@ HEXCONV_HMX_MULTIPLIES(HEXCONV_HMX_DECLARED)
 /* bias = mxmem2(table) */
 int32_t hexconv_hmx_bias(const int32_t *table);
 
-/* mxmem(tile | split, range):{before|after}[:retain]:cm[:sat].ub = acc; without :sat sums wrap */
-#define HEXCONV_HMX_STORES(each)        \
-    each(store_before, 0, 0, 0)         \
-    each(store_before_retain, 0, 1, 0)  \
-    each(store_after, 1, 0, 0)          \
-    each(store_after_retain, 1, 1, 0)   \
-    each(store_before_sat, 0, 0, 1)     \
-    each(store_after_sat, 1, 0, 1)      \
-    each(store_after_retain_sat, 1, 1, 1)
-#define HEXCONV_HMX_STORE(name, is_after, retains, saturates) int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split);
+/* mxmem(tile | split, range):{before|after}[:retain]:cm:sat.ub = acc */
+#define HEXCONV_HMX_STORES(each)     \
+    each(store_before_sat, 0, 0)     \
+    each(store_after_sat, 1, 0)      \
+    each(store_after_retain_sat, 1, 1)
+#define HEXCONV_HMX_STORE(name, is_after, retains) int32_t hexconv_hmx_##name(uint8_t *tile, int32_t split);
 HEXCONV_HMX_STORES(HEXCONV_HMX_STORE)
+
+/* Both packets for each byte of sums: its table and a store that wraps, to a crouton behind the last one. */
+#define HEXCONV_HMX_STORES_OF_BYTES(each) \
+    each(store_bytes_before, 0, 0)        \
+    each(store_bytes_after, 1, 0)         \
+    each(store_bytes_after_retain, 1, 1)
+#define HEXCONV_HMX_STORE_OF_BYTES(name, is_after, retains) \
+    int32_t hexconv_hmx_##name(uint8_t *planes, int32_t split, const int32_t *tables);
+HEXCONV_HMX_STORES_OF_BYTES(HEXCONV_HMX_STORE_OF_BYTES)
 
 /* Read one of these packets from words; return how many it has, 0 where these are none. */
 int engine_reads(struct hmx_packet *found, const uint32_t *words, const uint32_t *registers);
