@@ -9,6 +9,7 @@ arguments. A chain refuses weights with another digest.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -23,7 +24,7 @@ from pydantic import Base64Bytes, TypeAdapter
 from hexconv.analyze import misfit, needed_work, planned_work
 from hexconv.build.rendering import rendered
 from hexconv.compute import magnitude, reference
-from hexconv.errors import ToolMissing, Unsupported
+from hexconv.errors import HexconvError, ToolMissing, Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.kernel.engine import LINE_BYTES, clear_of_lines, placed_clear_of_lines
 from hexconv.kernel.engine_words import LEAVES
@@ -418,6 +419,13 @@ def code_of(asked: ToCompile) -> ChainCode:
         return KEPT.validate_json(cached("chains", asked.key, build).read_bytes())
     except ToolMissing:  # the cache can't be written, which nobody asked for; or zig is missing, which is told again
         return _compiled_code(asked)
+
+
+def keep_code(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Compile a chain into the cache, in a process apart; what refuses it is told by who takes it from there."""
+    with suppress(HexconvError):
+        code_of(ToCompile.of_task(task))
+    return {}
 
 
 def with_weights(code: ChainCode, case: Case, tensors: Tensors) -> Parts:

@@ -3,17 +3,16 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from math import prod
 from pathlib import Path
-from typing import Any
 
-from hexconv.apart import Limits, Task, cores
+from hexconv.apart import Limits, cores
 from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
-from hexconv.errors import HexconvError, Unsupported
+from hexconv.errors import Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
 from hexconv.network.integer_form import MOVED, SUM, VIEW, kind_of_form, way_of_form
@@ -38,17 +37,10 @@ class CallRefused(Unsupported):
         self.case, self.reason = case, reason
 
 
-JOB = "hexconv.network.compiled:do"
+JOB = "hexconv.build.built_chain:keep_code"
 LIMITS = Limits(seconds=3600.0, memory_bytes=16 << 30)
 CHAINS_PER_PROCESS = 4
 """A process takes some seconds to start; one more is started for so many chains."""
-
-
-def do(task: Task) -> dict[str, Any]:
-    """Compile a chain into the cache, in a process apart; what refuses it is told by who takes it from there."""
-    with suppress(HexconvError):
-        code_of(ToCompile.of_task(task))
-    return {}
 
 
 @contextmanager
