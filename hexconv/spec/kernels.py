@@ -199,9 +199,16 @@ def _engine_refusal(chain: Chain, index: int) -> str:
     if chain.dtype not in ("uint8", "int8"):
         return f"hmx serves uint8 and int8 chains, this one is {chain.dtype}"
     largest = LARGEST_BYTE * (LARGEST_WEIGHT + abs(signed_zero_point(chain, index)))
-    source = tensor_extents(in_phases(chain, "hmx"))[index]
+    source, result = tensor_extents(in_phases(chain, "hmx"))[index : index + 2]
+    read = [
+        (count - 1) * stride + reach
+        for count, stride, reach in zip((result.rows, result.columns), conv.stride, conv.reach, strict=True)
+    ]
     has_elements = all(
-        any(end > first for first, end in places) for places in (source.rows_of_images, source.columns_of_images)
+        padding < end and any(end > first for first, end in places)
+        for padding, end, places in zip(
+            (source.top, source.left), read, (source.rows_of_images, source.columns_of_images), strict=True
+        )
     )
     wrong = {
         f"strides whose product is {MOST_ENGINE_PHASES} at most; from {name} on it is {max(images[index])}": (

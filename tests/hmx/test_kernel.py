@@ -254,6 +254,16 @@ def test_phases_that_nothing_reads_are_not_copied(name: str, halo: Halo) -> None
     assert any(len(tensor.images) < prod(tensor.phases) for tensor in tensors)
 
 
+def test_a_conv_whose_results_lie_behind_what_is_read_goes_to_hvx() -> None:
+    """The last conv reads rows 0 to 18 of 21, and only row 20 is made of the row that the first conv has."""
+    first, second = replace(CONV, kernel=(4, 1), dilation=(2, 1), padding=Padding()), replace(CONV, kernel=(4, 1))
+    last = replace(CONV, kernel=(2, 1), stride=(3, 1), dilation=(2, 1), padding=Padding(top=8))
+    convs = (first, replace(second, padding=Padding(top=23)), last)
+    choices = choose_kernels(replace(CHAIN, input=(1, 7, 4, 4), conv=convs), Plan(kernel="hmx"), "hexagon")
+    assert {choice.used for choice in choices} == {"hvx"}
+    assert any("chain.conv[1] reads padding alone" in choice.why for choice in choices)
+
+
 @pytest.mark.parametrize("stride", [(2, 1), (1, 2)])
 def test_a_conv_of_which_nothing_is_read_goes_to_hvx(stride: tuple[int, int]) -> None:
     """Its one pixel lies in a phase image that no tap reads: all outputs of the next conv come of padding."""
