@@ -173,7 +173,7 @@ _OPERATOR_FLAGS = (
 
 
 def _used_by(program: Program) -> tuple[str, ...]:
-    """Return the flags that say what a network has: operators, kinds of codes, integer forms, their ways, and more."""
+    """Return the flags that say what a network has: operators, codes, forms, turned matrices, sums, windows, pixels."""
     steps = [step for step in program.steps if isinstance(step, Operation)]
     operands = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
     forms = [program.constants[step.result.integers] for step in steps if step.result.integers]
