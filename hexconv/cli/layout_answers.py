@@ -198,14 +198,14 @@ def _axes(asked: Asked, source: Found, before: Layout) -> list[int]:
 
 def _loaded(path: Path, layout: Layout) -> NDArray[Any]:
     """Read the array of a file; it must have as many elements as the layout stores, of the same width."""
+    from hexconv.run.array_files import read_stored
+
     try:
-        store = np.load(path, allow_pickle=False)
+        store = read_stored(path)
     except OSError as error:
         raise InputError.because(f"{path}: {error.strerror or 'not readable'}", ADVICE) from None
     except (ValueError, EOFError):
         raise InputError.because(f"{path} has no array of numpy", ADVICE) from None
-    if not isinstance(store, np.ndarray):
-        raise InputError.because(f"{path} has several arrays", ADVICE)
     if (store.size, store.itemsize) != (layout.elements, layout.itemsize_bytes):
         given = f"{store.dtype} {list(store.shape)}"
         wanted = f"{list(layout.physical_shape)}, or as many elements in a row, of {layout.itemsize_bytes} bytes each"

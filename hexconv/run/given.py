@@ -6,21 +6,15 @@ requantisation has one per channel; the next conv has `filter2`, and so on. `inp
 `hexconv import --weights` writes such files, and so does `hexconv run --save`; the `output` that it adds is not read.
 """
 
-import zipfile
-import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from os import SEEK_END
 from pathlib import Path
-from stat import S_ISREG
-from tokenize import TokenError
-from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy
 from pydantic import ValidationError
 
 from hexconv.errors import InputError, Unsupported
+from hexconv.run.array_files import Form, read_arrays
 from hexconv.run.fills import Fills, fills_text, tensor_names
 from hexconv.run.measurement import Array
 from hexconv.run.tensors import Tensors, random_image
@@ -31,124 +25,7 @@ from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.ranges import sums_refusal
 from hexconv.spec.vectors import check_vectors, vector_names
 
-Form = tuple[tuple[int, ...], str]
-"""The shape and dtype of an array."""
-ENDING = ".npy"
 DIGITS = "0123456789"
-HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-END, END_BYTES = b"PK\5\6", 22
-"""How the last record of an archive begins, and its bytes without the comment."""
-COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""How `numpy.savez` and `numpy.savez_compressed` write their arrays."""
-UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
-
-
-def read_arrays(path: Path, forms: Mapping[str, Form], known: Collection[str]) -> dict[str, Array]:
-    """Read arrays of a file, by name.
-
-    Args:
-        path: the file.
-        forms: the shape and dtype of each array to read, by name.
-        known: all names that the file may have.
-
-    Raises:
-        InputError: the file can't be read, lacks an array, has one of another name, shape or dtype, or has values
-            that are no finite numbers.
-    """
-    wanted = f"an .npz file with {', '.join(forms)}, as numpy.savez writes it"
-    try:
-        if not S_ISREG(path.stat().st_mode):
-            raise InputError(str(path), "no regular file", wanted)
-        with zipfile.ZipFile(path) as file:
-            _check_whole(path, file)
-            there = {entry.removesuffix(ENDING): entry for entry in file.namelist()}
-            if len(there) < len(file.namelist()):
-                raise ValueError("an array is there twice")
-            _check_names(path, there, forms, known)
-            return {name: _entry(f"{path}: {name}", file, there[name], form) for name, form in forms.items()}
-    except UNREADABLE as error:
-        reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
-        raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
-
-
-def _check_whole(path: Path, file: zipfile.ZipFile) -> None:
-    """Check that nothing lies before the archive or behind it, which `zipfile` would pass over."""
-    with path.open("rb") as stream:
-        stream.seek(-len(file.comment) - END_BYTES, SEEK_END)
-        is_last = stream.read(len(END)) == END
-    if not is_last or min((entry.header_offset for entry in file.infolist()), default=0):
-        raise ValueError("bytes before or behind its archive")
-
-
-def _check_names(path: Path, there: Collection[str], wanted: Collection[str], known: Collection[str]) -> None:
-    """Check that the file has every wanted array, and none of an unknown name."""
-    for name in wanted:
-        if name not in there:
-            raise InputError(str(path), f"no {name}", f"the arrays {', '.join(wanted)}")
-    for name in there:
-        if name not in known:
-            raise InputError(str(path), f"an array {name}", f"{', '.join(known)}, which the chain has")
-
-
-def read_array(path: Path, form: Form) -> Array:
-    """Read the array of an `.npy` file; one axis of size 1 may be missing in front.
-
-    Raises:
-        InputError: the file can't be read, or its array has another shape or dtype, or values that are no finite
-            numbers.
-    """
-    shape, dtype = form
-    try:
-        with path.open("rb") as stream:
-            stored, _ = _header(stream)
-        is_short = shape[:1] == (1,) and stored == shape[1:]
-        return _read(str(path), lambda: path.open("rb"), (stored if is_short else shape, dtype)).reshape(shape)
-    except UNREADABLE as error:
-        reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
-        wanted = f"an .npy file with {dtype} of {list(shape)}, as numpy.save writes it"
-        raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
-
-
-def _entry(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
-    """Read one array of an archive."""
-    if file.getinfo(entry).compress_type not in COMPRESSIONS:
-        raise ValueError(f"{entry} is compressed in a way that numpy doesn't")
-    return _read(where, lambda: file.open(entry), form)
-
-
-def _read(where: str, opened: Callable[[], IO[bytes]], form: Form) -> Array:
-    """Read one array of a file, which is opened twice: its header is checked before anything is allocated."""
-    shape, dtype = form
-    with opened() as stream:
-        stored_shape, stored_dtype = _header(stream)
-    if stored_dtype.hasobject:
-        raise InputError(where, "pickled Python objects", f"numbers of {dtype}: objects are never loaded")
-    if stored_dtype != np.dtype(dtype):
-        order = "" if stored_dtype.isnative else " in another order of bytes"
-        raise InputError(where, f"{stored_dtype.name}{order}", f"{dtype}, the dtype that is read")
-    if stored_shape != shape:
-        raise InputError(where, f"the shape {list(stored_shape)}", f"{list(shape)}, which is read")
-    with opened() as stream:
-        array = np.ascontiguousarray(npy.read_array(stream, allow_pickle=False))
-        if stream.read(1):
-            raise ValueError(f"bytes behind the array of {where}")
-    if lost := int(np.sum(~np.isfinite(array))):
-        raise InputError(where, f"{lost} values that are no finite numbers", "finite numbers")
-    return array
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read the shape and dtype of an array in a file."""
-    version = npy.read_magic(stream)
-    if version not in HEADERS:
-        raise ValueError(f"an array in version {version} of numpy's format")
-    try:
-        shape, _, dtype = HEADERS[version](stream)
-    except (TypeError, LookupError, AttributeError, SyntaxError, TokenError):
-        raise ValueError("a header that describes no array") from None
-    return shape, dtype
-
-
 DRAWN = "random"
 """The source of a tensor that no file gives."""
 ALSO_IN_A_FILE = ("output",)

@@ -5,6 +5,7 @@ An image is turned into the model's channels, resized to its rows and columns (b
 1, less a mean, over a standard deviation of each channel. Codes of uint8 are the pixels, those of int8 are 128 less.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from hexconv.errors import InputError, ToolMissing
-from hexconv.run.given import Form, read_array, read_arrays
+from hexconv.run.array_files import Form, read_array, read_arrays
 from hexconv.run.tensors import Array
+from hexconv.spec.case import check_regular
 
 ARRAYS = (".npy", ".npz")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm")
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
+"""Pillow's names of them. It knows a file by what it holds, and starts Ghostscript for one that holds EPS."""
 MODES = {1: "L", 3: "RGB"}
 """Pillow's name of the pixels of an image, by the model's number of channels."""
 LARGEST_CODE = 255
@@ -94,8 +98,11 @@ def _pixels(path: Path, mode: str, rows: int, columns: int) -> Array:
     """Decode an image with Pillow, resized."""
     pillow = _pillow()
     try:
-        with pillow.open(path) as image:
-            return np.asarray(image.convert(mode).resize((columns, rows), pillow.Resampling.BILINEAR))
+        check_regular(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large images, which are read, and of metadata
+            with pillow.open(path, formats=FORMATS) as image:
+                return np.asarray(image.convert(mode).resize((columns, rows), pillow.Resampling.BILINEAR))
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
         raise InputError(str(path), f"an unreadable image ({error})", "an image that Pillow reads") from None
 

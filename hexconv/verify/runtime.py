@@ -13,7 +13,8 @@ from onnx import helper
 from hexconv.errors import InputError, ToolMissing
 from hexconv.model.graph import Graph, Node
 from hexconv.model.onnx_file import Shapes, load_model
-from hexconv.run.given import Form, drawn_inputs
+from hexconv.run.array_files import Form
+from hexconv.run.given import drawn_inputs
 from hexconv.run.machine_parts import INSTALL_RUNTIME
 
 Array = NDArray[Any]

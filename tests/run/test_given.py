@@ -19,6 +19,7 @@ from hexconv.cli.app import exit_code
 from hexconv.compute.computable import check_supported
 from hexconv.compute.reference import convolution
 from hexconv.errors import InputError, Unsupported
+from hexconv.run.array_files import read_array, read_stored
 from hexconv.run.given import bounded
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
@@ -139,6 +140,13 @@ def headed(path: Path, header: bytes) -> None:
             file.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
 
 
+def long_headed(path: Path) -> None:
+    """Headers that say they have a gigabyte, in the second version of the format."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name in NPZ:
+            file.writestr(f"{name}.npy", b"\x93NUMPY\x02\x00" + (1 << 30).to_bytes(4, "little") + bytes(1000))
+
+
 def packed_otherwise(path: Path) -> None:
     """What Python's library can unpack if the system has it, and may fail at in ways of its own."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
@@ -202,10 +210,45 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a header in steps": (lambda path: headed(path, b"  1\n 2\n"), "a header that describes no array"),
     "another compression": (packed_otherwise, "compressed in a way that numpy doesn't"),
     "text": (lambda path: path.write_text("filter1 = 1"), "unreadable file"),
-    "folder": (lambda path: path.mkdir(), "no regular file"),
-    "FIFO": (os.mkfifo, "no regular file"),
+    "a dtype that divides by zero": (
+        lambda path: headed(path, b"{'descr': 'M8[s/0]', 'fortran_order': False, 'shape': (4,)}"),
+        "a header that describes no array of numbers",
+    ),
+    "a truth in a shape": (
+        lambda path: headed(path, b"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3, 3, True)}"),
+        "a header with no shape",
+    ),
+    "a header of gigabytes": (long_headed, "a header of 1073741824 bytes"),
+    "folder": (lambda path: path.mkdir(), "got a folder; expected a regular file"),
+    "FIFO": (os.mkfifo, "got a pipe; expected a regular file"),
     "nothing": (lambda path: path.exists(), "No such file"),
 }
+
+
+WORDS = ["<f4", "|u1", "<i8", "|V3", "O", "M8[s/0]", "m8[7/0D]", "M8", "<f3", "f4,f4", "(2,)f4", "S0"]
+DESCRIBED = st.one_of(
+    st.sampled_from(WORDS),
+    st.text("<>|=fiubcVOMmSU0123456789/[]", max_size=9),
+    st.sampled_from([None, 5, ("<f4",), [("a", "<f4")]]),
+)
+AXES = st.one_of(st.sampled_from([True, -1, 0, 1.0, None, 1 << 62, 10**30]), st.integers(1, 4))
+SHAPES = st.lists(AXES, max_size=4).map(tuple)
+
+
+@given(DESCRIBED, st.sampled_from([False, True, 0, None]), SHAPES, st.sampled_from([1, 2]))
+def test_any_header_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, descr: object, order: object, shape: object, version: int
+) -> None:
+    """Numpy alone would end the process at some dtypes, and ask for memory before it looks for the numbers."""
+    header = repr({"descr": descr, "fortran_order": order, "shape": shape}).encode()
+    path = tmp_path_factory.getbasetemp() / "any.npy"
+    length = len(header).to_bytes(2 * version, "little")
+    path.write_bytes(b"\x93NUMPY" + bytes([version, 0]) + length + header + bytes(4096))
+    for read in (read_stored, lambda path: read_array(path, ((2, 3), "float32"))):
+        try:
+            assert isinstance(read(path), np.ndarray)
+        except (ValueError, InputError):
+            continue
 
 
 @pytest.mark.parametrize("option", ["--weights", "--input"])

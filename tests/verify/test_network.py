@@ -1,6 +1,7 @@
 """`hexconv verify`: small quantised networks, on both targets, right and broken on purpose."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hexconv.analyze.usage import work_usage
 from hexconv.apart import cores
 from hexconv.build.built_chain import c_files
 from hexconv.cli.app import exit_code
+from hexconv.errors import InputError
 from hexconv.lower import lower_case
 from hexconv.model import Imported, import_model
 from hexconv.network import Wanted, built_network
@@ -23,6 +25,7 @@ from hexconv.network.program_steps import Call, moved_bytes
 from hexconv.report import network_verdict_lines
 from hexconv.run.host import count
 from hexconv.verify import Asked, ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, verify_network
+from hexconv.verify.input_files import Pixels, read_inputs
 from hexconv.verify.network import Running, inner_tensors, judged
 from hexconv.verify.runtime import Whole
 from hexconv.verify.verdict import Answer, Rule
@@ -38,6 +41,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install '
 
 Verify = Callable[..., dict[str, Any]]
 SEED = 11
+ONE_IMAGE = {"image": ((1, 3, 8, 8), "uint8")}
 CONVS, CLASSES = 4, 12
 """Of `residual`: in one chain, with the Add of its block."""
 
@@ -234,6 +238,30 @@ def test_real_inputs_are_compared_one_by_one(verify: Verify, tmp_path: Path) -> 
     said = verify(net.model(output), *options)
     assert (said["code"], said["error"].count("\n")) == (2, 1)
     assert "d.npy" in said["error"]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.ppm"])
+def test_no_image_starts_another_program(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow knows a file by what it holds, whatever its name, and hands PostScript to Ghostscript."""
+    pytest.importorskip("PIL", reason="Pillow is missing: pip install 'hexconv[images]'")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "gs"
+    program.write_text(f"#!/bin/sh\necho started > '{tmp_path}/started'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    text = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="an unreadable image"):
+        read_inputs(tmp_path / name, ONE_IMAGE, Pixels())
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.npy", "a.npz"])
+def test_an_input_that_is_a_pipe_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="Pillow is missing: pip install 'hexconv[images]'")
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match="a pipe; expected a regular file"):
+        read_inputs(tmp_path / name, ONE_IMAGE, Pixels())
 
 
 def test_an_image_is_judged_by_its_noise_and_each_input_is_told_as_it_runs(tmp_path: Path) -> None:
