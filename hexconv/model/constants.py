@@ -121,7 +121,20 @@ SINCE_INFERENCE = 14
 
 LARGEST_FOLDED = 2**28
 """The most elements of a folded tensor: no filter has more, and a file of a few bytes can ask for any number."""
-NEVER_FOLDED = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+MOST_FOLDED_BYTES = 2**31
+"""The most bytes of all folded tensors of a model."""
+LARGEST_ELEMENT_BYTES = 8
+MOST_PRODUCTS = 2**31
+"""The most products that a folded node computes."""
+PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
+RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+OF_TEXT = ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "ImageDecoder")
+OF_NETWORKS = (
+    *("Conv", "ConvInteger", "ConvTranspose", "DeformConv", "QLinearConv", "LpPool", "Einsum", "DFT", "STFT", "Det"),
+    *("RNN", "GRU", "LSTM", "Attention", "NonMaxSuppression", "RoiAlign", "MaxRoiPool", "GridSample", "Col2Im"),
+)
+NEVER_FOLDED = frozenset((*RANDOM, *OF_TEXT, *OF_NETWORKS))
+"""What has another result each time, and what makes no shape and no filter of a network, but takes any time."""
 SUBGRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 SHAPES = ("Shape", "Size")
@@ -149,6 +162,7 @@ class Constants:
         self._stored = {tensor.name: tensor for tensor in model.graph.initializer}
         self._made: dict[str, onnx.NodeProto] = {}
         self._values: dict[str, Array] = {}
+        self._held_bytes = 0
         for node in model.graph.node:
             if self._is_shape(node) or (_folds(node) and all(name in self for name in node.input if name)):
                 self._made.update(dict.fromkeys(node.output, node))
@@ -210,17 +224,27 @@ class Constants:
             if name in self._stored:
                 self._values[name] = numpy_helper.to_array(self._stored[name], base_dir=str(self._folder))
             else:
-                self._values.update(self._folded(self._made[name]))
+                folded = self._folded(self._made[name])
+                self._values.update(folded)
+                self._held_bytes += sum(value.nbytes for value in folded.values())
         except Refused:
             raise
         except Exception as error:  # whatever is wrong with data or attributes, the rest of the model is still read
             raise Refused(f"the constant {name} can't be computed: {_first_words(error)}") from None
+
+    def _check_work(self, node: onnx.NodeProto, made: int) -> None:
+        """Refuse a node that makes so many elements if it takes too many products, or all take too much memory."""
+        if self._held_bytes + made * LARGEST_ELEMENT_BYTES > MOST_FOLDED_BYTES:
+            raise Refused(f"the constant {node.output[0]} is too large to fold beside others")
+        if node.op_type in PRODUCTS and made * max(self._values[node.input[0]].shape, default=1) > MOST_PRODUCTS:
+            raise Refused(f"the constant {node.output[0]} takes too many products to fold")
 
     def _folded(self, node: onnx.NodeProto) -> dict[str, Array]:
         """Compute all outputs of a node whose inputs are constants."""
         sizes = [elements(self._shapes.get(name)) for name in node.output if name]
         if any(size is None or size > self._most for size in sizes):
             raise Refused(f"the constant {node.output[0]} is too large to fold, or of unknown size")
+        self._check_work(node, sum(size for size in sizes if size))
         if self._is_shape(node):  # which reads no element
             sizes = [size for size in self._shapes[node.input[0]] or () if isinstance(size, int)]
             return self.computed(node, {node.input[0]: np.broadcast_to(np.int8(0), sizes)})
@@ -228,7 +252,7 @@ class Constants:
 
 
 def _first_words(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def elements(shape: Shape | None) -> int | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
-from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_tensor, uses_external_data
 from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
@@ -29,7 +29,7 @@ from hexconv.model.refused import Refused
 from hexconv.model.transposed import with_phases
 
 MOST_NODES = 100_000
-Sizes = Mapping[tuple[str, str], int]
+Sizes = dict[tuple[str, str], int]
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -39,20 +39,36 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         ValueError: the model would have more than `MOST_NODES` nodes: a few functions that call each other twice grow
             to any number, and one that calls itself has no end.
     """
-    sizes: Sizes = {(function.domain, function.name): len(function.node) for function in model.functions}
-    before: Sizes = {}
+    before, sizes = None, Sizes()
     while sizes != before:
         nodes = _nodes(model.graph.node, sizes)
         if max(nodes, *sizes.values(), 0, 0) > MOST_NODES:
             raise ValueError(f"{nodes} nodes or more; at most {MOST_NODES} are read")
-        bodies = {(function.domain, function.name): function.node for function in model.functions}
-        before, sizes = sizes, {name: _nodes(body, sizes) for name, body in bodies.items()}
+        before, sizes = sizes, _sizes(model.functions, sizes)
     return inline_local_functions(model) if model.functions else model
 
 
+def _sizes(functions: Iterable[onnx.FunctionProto], sizes: Sizes) -> Sizes:
+    """Count the nodes of functions by name, one call deeper than is known; of overloads the largest counts."""
+    found = Sizes()
+    for function in functions:
+        name = function.domain, function.name
+        found[name] = max(found.get(name, 0), _nodes(function.node, sizes))
+    return found
+
+
 def _nodes(body: Iterable[onnx.NodeProto], sizes: Sizes) -> int:
-    """Count the nodes of a body; a call counts as many as its function has."""
-    return sum(sizes.get((node.domain, node.op_type), 1) for node in body)
+    """Count the nodes of a body and of the bodies inside; a call counts as many as its function has."""
+    return sum(
+        sizes.get((node.domain, node.op_type), 1) + sum(_nodes(inner.node, sizes) for inner in _bodies(node))
+        for node in body
+    )
+
+
+def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the bodies inside of a node: branches, and what a loop repeats."""
+    for attribute in node.attribute:
+        yield from (inner for inner in (attribute.g, *attribute.graphs) if inner.node)
 
 
 MOST_ELEMENTS = 1 << 12
@@ -164,8 +180,10 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
     _check_size(path)
     try:
         model = _checked(path)
-        _check_external(model.graph, path.parent)
+        for tensor in model.graph.initializer:
+            _check_external(tensor, path.parent)
         model = inlined(model)
+        _load_attributes(model.graph, path.parent)
         _check_names(model.graph)
         # Shapes stated in the file may be for another batch: once an input is given, inference finds all others anew.
         if shapes:
@@ -240,21 +258,41 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
         yield from (tensor.name for tensor in body.initializer)
         for node in body.node:
             yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-            for attribute in node.attribute:
-                yield attribute.name
-                waiting += [inner for inner in (attribute.g, *attribute.graphs) if inner.node]
+            yield from (attribute.name for attribute in node.attribute)
+            waiting += _bodies(node)
 
 
-def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
-    """Check that external files lie in the model's folder, and are long enough for their tensors."""
-    for tensor in graph.initializer:
-        if uses_external_data(tensor):
-            info = ExternalDataInfo(tensor)
-            if not (folder / info.location).resolve().is_relative_to(folder.resolve()):
-                raise ValueError(f"{info.location}, the data of {tensor.name}, lies outside of the model's folder")
-            size, end = (folder / info.location).stat().st_size, (info.offset or 0) + (info.length or 0)
-            if end > size:
-                raise ValueError(f"{info.location} of {size} bytes, where {tensor.name} ends at {end}")
+WIDEST_BYTES = 16
+"""The bytes of an element of the widest type that ONNX has."""
+
+
+def _check_external(tensor: onnx.TensorProto, folder: Path) -> None:
+    """Check that an external file lies in the model's folder, and has as many bytes as its tensor may have."""
+    if not uses_external_data(tensor):
+        return
+    info = ExternalDataInfo(tensor)
+    if not (folder / info.location).resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{info.location}, the data of {tensor.name}, lies outside of the model's folder")
+    size, begin = (folder / info.location).stat().st_size, info.offset or 0
+    end = begin + info.length if info.length else size  # what states no length is read to its file's end
+    if max(begin, end) > size:
+        raise ValueError(f"{info.location} of {size} bytes, where {tensor.name} ends at {end}")
+    if end - begin > (most := prod(tensor.dims) * WIDEST_BYTES):
+        raise ValueError(f"{info.location} with {end - begin} bytes of {tensor.name}, which has {most} at most")
+
+
+def _load_attributes(graph: onnx.GraphProto, folder: Path) -> None:
+    """Read the external data of attributes, of bodies too: ONNX's evaluator would look in the working folder."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            for tensor in (attribute.t, *attribute.tensors):
+                _check_external(tensor, folder)
+                if uses_external_data(tensor):
+                    load_external_data_for_tensor(tensor, str(folder))
+        for inner in _bodies(node):
+            for tensor in inner.initializer:
+                _check_external(tensor, folder)
+            _load_attributes(inner, folder)
 
 
 def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, where: str) -> None:

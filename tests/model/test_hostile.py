@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -136,6 +137,46 @@ def test_external_data_that_is_missing_cut_short_or_elsewhere_is_one_line(tmp_pa
         assert "passwd" in refusal(path, capsys)
 
 
+def test_external_data_of_attributes_is_read_from_beside_the_model_too(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not from the working folder, which may have another file of that name."""
+    net = Builder("attribute", (1, 4, 8, 8))
+    weights = numpy_helper.from_array(np.full((4, 4, 1, 1), 2, np.float32), "w")
+    made = net.node("Constant", [], value=weights)
+    onnx.save(
+        net.model(net.node("Conv", ["image", made], "conv")),
+        tmp_path / "m.onnx",
+        save_as_external_data=True,
+        location="m.bin",
+        size_threshold=0,
+        convert_attribute=True,
+    )
+    assert b"m.bin" in (tmp_path / "m.onnx").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    np.full((4, 4, 1, 1), 77, np.float32).tofile("m.bin")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"), "--weights"]) == 0
+    assert np.all(np.load(tmp_path / "out" / "01-conv.npz")["filter1"] == 2)
+    capsys.readouterr()
+    (tmp_path / "m.bin").write_bytes(b"12")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "none")]) == 2
+    assert "m.bin of 2 bytes, where " in capsys.readouterr().err
+
+
+def test_external_data_beyond_its_tensor_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    """What states no length is read to the end of its file, which may be a terabyte of nothing."""
+    path = external(tmp_path)
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        kept = [each for each in tensor.external_data if each.key == "location"]
+        del tensor.external_data[:]
+        tensor.external_data.extend(kept)
+    path.write_bytes(model.SerializeToString())
+    os.truncate(tmp_path / "m.bin", 1 << 40)
+    assert "which has 1728 at most" in refusal(path, capsys)
+
+
 def test_names_are_no_paths_and_no_markup(tmp_path: Path, capsys: Capture) -> None:
     net = Builder("names", (1, 2, 4, 4))
     names = ["../../evil", "/etc/cron.d/evil", 'a"b\\n\n[x]', "\x1b[2J[bold]é", "." * 300, "network"]
@@ -164,6 +205,30 @@ def test_constants_too_large_to_fold_are_not_folded(tmp_path: Path, capsys: Capt
     mean = net.node("ReduceMean", [ones])
     x = net.node("Clip", [net.conv("image", (4, 4, 1, 1), "conv"), mean], "clip")
     onnx.save(net.model(x), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 0
+    assert "Clip clip leaves it a range" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["products", "memory", "expression"])
+def test_constants_that_take_too_long_or_too_much_are_not_folded(kind: str, tmp_path: Path, capsys: Capture) -> None:
+    """A few bytes of a file ask for an integer product of 2**39 steps, for 16 GiB, or for a search without end."""
+    net = Builder("bomb", (1, 4, 8, 8))
+    if kind == "expression":
+        text = helper.make_tensor("text", onnx.TensorProto.STRING, [1], [b"a" * 40 + b"b"])
+        made = net.node(
+            "Cast", [net.node("RegexFullMatch", [net.node("Constant", [], value=text)], pattern="(a+)+$")], to=1
+        )
+    else:
+        one = numpy_helper.from_array(np.array([1], np.int32))
+        made = net.node("ConstantOfShape", [net.constant([2**13, 2**13], "int64")], value=one)
+        for _ in range(1 if kind == "products" else 64):
+            made = net.node("MatMul", [made, made]) if kind == "products" else net.node("Neg", [made])
+        made = net.node("Cast", [made], to=1)
+    least = net.node("ReduceMax", [made], keepdims=0)
+    x = net.node("Clip", [net.conv("image", (4, 4, 1, 1), "conv"), least], "clip")
+    model = net.model(x)
+    model.opset_import[0].version = max(model.opset_import[0].version, 20)
+    onnx.save(model, tmp_path / "m.onnx")
     assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 0
     assert "Clip clip leaves it a range" in capsys.readouterr().out
 
@@ -287,20 +352,39 @@ def test_a_model_without_a_conv_has_no_chain_and_exits_1(tmp_path: Path, capsys:
     assert capsys.readouterr().out == "m.onnx: 0 of 0 convs in 0 chains\n"
 
 
-@pytest.mark.parametrize("calls_itself", [False, True], ids=["doubling", "recursive"])
-def test_functions_that_grow_without_end_are_one_line(calls_itself: bool, tmp_path: Path, capsys: Capture) -> None:
-    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid("local", 1)]
-    functions = []
+@pytest.mark.parametrize("way", ["doubling", "recursive", "in branches", "behind an overload"])
+def test_functions_that_grow_without_end_are_one_line(way: str, tmp_path: Path, capsys: Capture) -> None:
+    versions, functions = [helper.make_opsetid("", OPSET), helper.make_opsetid("local", 1)], list[onnx.FunctionProto]()
+    overload: dict[str, Any] = {"overload": "large"} if way == "behind an overload" else {}
+
+    def called(callee: str, source: str, made: str) -> onnx.NodeProto:
+        return helper.make_node(callee, [source], [made], domain="local" if callee[0] == "F" else "", **overload)
+
+    def branching(callee: str) -> list[onnx.NodeProto]:
+        yes = helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True])
+        then, other = (
+            helper.make_graph(
+                [called(callee, "x", f"{name}0"), called(callee, f"{name}0", name)],
+                name,
+                [],
+                [helper.make_tensor_value_info(name, 1, None)],
+            )
+            for name in ("then", "other")
+        )
+        made = helper.make_node("If", ["yes"], ["y"], then_branch=then, else_branch=other)
+        return [helper.make_node("Constant", [], ["yes"], value=yes), made]
+
     for level in range(40):
-        callee, domain = ("Relu", "") if level == 0 else (f"F{level - 1}", "local")
-        callee, domain = (f"F{level}", "local") if calls_itself else (callee, domain)
-        nodes = [helper.make_node(callee, [a], [b], domain=domain) for a, b in (("x", "t"), ("t", "y"))]
-        functions.append(helper.make_function("local", f"F{level}", ["x"], ["y"], nodes, versions))
+        callee = f"F{level if way == 'recursive' else level - 1}" if level or way == "recursive" else "Relu"
+        nodes = [called(callee, a, b) for a, b in (("x", "t"), ("t", "y"))]
+        nodes = branching(callee) if way == "in branches" and level else nodes
+        functions.append(helper.make_function("local", f"F{level}", ["x"], ["y"], nodes, versions, **overload))
+    for level in range(40 if overload else 0):
+        small = [helper.make_node("Relu", ["x"], ["y"])]
+        functions.append(helper.make_function("local", f"F{level}", ["x"], ["y"], small, versions, overload="small"))
     net = Builder("bomb", (1, 4, 8, 8))
-    net.node("F39", ["image"], "call", domain="local")
-    output = helper.make_tensor_value_info("call_out", 1, [1, 4, 8, 8])
-    graph = helper.make_graph(net.nodes, "g", net.inputs, [output])
-    (tmp_path / "m.onnx").write_bytes(
-        helper.make_model(graph, opset_imports=versions, functions=functions).SerializeToString()
-    )
+    output = helper.make_tensor_value_info("called", 1, [1, 4, 8, 8])
+    graph = helper.make_graph([called("F39", "image", "called")], "g", net.inputs, [output])
+    made = helper.make_model(graph, opset_imports=versions, functions=functions, ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
     refusal(tmp_path / "m.onnx", capsys)
