@@ -58,6 +58,9 @@ class NotTaken:
     reason: str
 
 
+Size = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class OperatorEntry:
     """An operator that a call computes outside of chains (`hexconv.model.unfused`).
@@ -73,9 +76,9 @@ class OperatorEntry:
 
     node: str
     op: str
-    reads_bytes: Annotated[int, Field(ge=0)]
-    writes_bytes: Annotated[int, Field(ge=0)]
-    elements: Annotated[int, Field(ge=0)]
+    reads_bytes: Size
+    writes_bytes: Size
+    elements: Size
     is_open: bool = False
 
     @property

@@ -26,6 +26,7 @@ from itertools import product
 from statistics import median
 
 import numpy as np
+from pydantic import ValidationError
 
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.planned import Planned
@@ -209,7 +210,8 @@ def calibrate(lines: Lines, source: str) -> Fit:
         source: what the lines are called in the machine's file.
 
     Raises:
-        InputError: copies alone take longer than the plans whose copies they are, so that nothing is left to fit.
+        InputError: copies alone take longer than the plans whose copies they are, so that nothing is left to fit; or a
+            figure is none that a machine may have.
     """
     bytes_per_cycle = lines.copies[1]  # stripes of whole rows are of one run
     packets = np.array([astuple(_packets(name, lines.arch)) for name in FITTED])
@@ -225,17 +227,22 @@ def calibrate(lines: Lines, source: str) -> Fit:
         fitted = _not_negative(packets / measured[:, None], computed / measured)
     predicted = np.array([_modelled(name, fitted, bytes_per_cycle, lines.arch) for name in FITTED])
     mean = float((packets @ fitted).sum() / packets.sum())
-    machine = Machine(
-        source=plain(source),
-        arch=lines.arch,
-        megahertz=round(lines.megahertz, 1),
-        bytes_per_cycle=_short(bytes_per_cycle),
-        cycles_per_packet=_short(mean),
-        stalls=Stalls(*(_short(float(each) / mean) for each in fitted)),
-        error=_short(float(np.max(np.abs(predicted / measured - 1)))),
-        threads=dict(_contentions(lines, fitted)),
-        told=dict(_told(lines)),
-    )
+    try:
+        machine = Machine(
+            source=plain(source),
+            arch=lines.arch,
+            megahertz=round(lines.megahertz, 1),
+            bytes_per_cycle=_short(bytes_per_cycle),
+            cycles_per_packet=_short(mean),
+            stalls=Stalls(*(_short(float(each) / mean) for each in fitted)),
+            error=_short(float(np.max(np.abs(predicted / measured - 1)))),
+            threads=dict(_contentions(lines, fitted)),
+            told=dict(_told(lines)),
+        )
+    except ValidationError as error:  # no device is that quick or slow
+        wrong = error.errors()[0]
+        what = f"{'.'.join(map(str, wrong['loc']))} {wrong['input']}"
+        raise InputError(source, what, "lines of one run of the first run's program") from None
     plans = (FittedPlan(name, lines.runs[name], float(each)) for name, each in zip(FITTED, predicted, strict=True))
     return Fit(machine, tuple(plans), lines.unused)
 

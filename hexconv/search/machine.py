@@ -250,7 +250,7 @@ def kind_of_packets(part: str) -> str:
     return "single" if part == "multiply1" else "several"
 
 
-Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e6, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 

@@ -104,10 +104,10 @@ KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 LARGEST_FILE_BYTES = 1 << 20
-MOST_DOTS = 1000
-"""The most dots in a line: the time to parse a dotted key grows with the square of its length."""
 DEEPEST_NESTING = 16
 """The deepest nesting of tables and lists, since libraries recurse over them. No file of hexconv needs more than 5."""
+MOST_WORK = 1 << 22
+"""The most that the squares of the dots of all lines come to: so grows the time to parse a dotted key."""
 
 
 def read_text(path: Path) -> str:
@@ -153,16 +153,21 @@ def parse_table(text: str, where: str) -> dict[str, Any]:
     """Parse TOML text to a table; `where` names its source in errors.
 
     Raises:
-        InputError: the text is no TOML, or its keys are too long or nested deeper than `DEEPEST_NESTING`.
+        InputError: the text is no TOML, its keys are too long or nested deeper than `DEEPEST_NESTING`, or a number is
+            longer than Python writes.
     """
-    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
-        raise InputError(where, f"a line of more than {MOST_DOTS} dots", "the keys of a case file")
+    if sum(line.count(".") ** 2 for line in text.splitlines()) > MOST_WORK:
+        raise InputError(where, "keys of thousands of dots", "the keys of a case file")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # A number of thousands of digits raises a plain ValueError.
         raise InputError(where, f"text that is not TOML ({error})", "a TOML case file") from None
     if _is_deeper(table, DEEPEST_NESTING):
         raise InputError(where, f"tables more than {DEEPEST_NESTING} deep", "the tables of a case file")
+    try:
+        json.dumps(table, default=str)
+    except ValueError:  # of a hexadecimal number: Python reads any, and writes none of more than 4300 digits
+        raise InputError(where, "a number of thousands of digits", "the numbers of a case file") from None
     return table
 
 

@@ -221,10 +221,11 @@ def _record(line: bytes) -> dict[str, Any] | None:
     """Parse one line; None where it is no row, as after a loss of power."""
     try:
         record = json.loads(line)
-    except (ValueError, RecursionError):  # the latter of lists that nest as deep as the line is long
+        json.dumps(record, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):  # of surrogates, and of lists that nest as deep as the line is long
         return None
-    whole = isinstance(record, dict) and record.keys() >= {"key", "limits", "row"} and isinstance(record["row"], dict)
-    return record if whole else None
+    whole = isinstance(record, dict) and record.keys() >= {"key", "limits", "row"}
+    return record if whole and isinstance(record["key"], str) and isinstance(record["row"], dict) else None
 
 
 def _lock(file: int, path: Path) -> None:

@@ -16,6 +16,9 @@ CHAIN = "[chain]\ninput = {}\n"
 
 CASES = {
     "a number of thousands of digits": "[plan]\nk_split = " + "9" * 5000,
+    "a number of thousands of digits, each of four bits": "[plan]\nk_split = 0x" + "f" * 5000,
+    "keys of many dots, line by line": "\n".join(f"[x{number}]\n" + "a." * 900 + "b = 1" for number in range(500)),
+    "keys of less dots, line by line": "\n".join(f"[x{number}]\n" + "a." * 99 + "b = 1" for number in range(4900)),
     "keys that nest as deep as the file is long": ".".join("a" * 100_000) + " = 1",
     "keys that nest too deep for a recursion": "chain." + ".".join("a" * 998) + " = 1",
     "lists that nest deep": "[chain]\ninput = " + "[" * 900 + "]" * 900,

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from hexconv.analyze import planned_work
 from hexconv.model import Manifest, import_model, write_network
@@ -84,6 +85,8 @@ def test_operators_that_are_not_named_move_the_rest() -> None:
         "Sqrt": 5,
         "Exp": 1,
     }
+    with pytest.raises(ValidationError):
+        OperatorEntry(node="Exp", op="Exp", reads_bytes=2**63, writes_bytes=0, elements=1)
     entries = [
         OperatorEntry(node=op, op=op, reads_bytes=size, writes_bytes=0, elements=1) for op, size in sizes.items()
     ]

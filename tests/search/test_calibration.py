@@ -113,8 +113,10 @@ RUN, COPY = LINES.splitlines()[0], LINES.splitlines()[-2]
         (LINES.replace(COPY, "hexconv-copy rows=1 bytes=1 arch=73 cycles=1000000 us=900"), "less than its copies take"),
         (made_up(Stalls(1, 1, 1), 8.0, megahertz=4.0), "MHz; expected 10 to 10000 MHz"),
         ("\n" * 20_000, "20000 lines"),
+        (f"{LINES}\nhexconv-run plan=two arch=73 vtcm=1 cycles={9 * 10**15} us={9 * 10**12}", "threads.2"),
+        (f"{LINES}\nhexconv-run plan=outside arch=73 vtcm=0 cycles={9 * 10**15} us={9 * 10**12}", "outside_of_vtcm"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_lines_that_can_not_be_are_refused_in_a_line(
     text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -151,6 +153,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     [
         ("bytes_per_cycle = ", "bytes_per_cycle = -", "bytes_per_cycle"),
         ("megahertz = ", "megahertz = nan #", "megahertz"),
+        ("cycles_per_packet = ", "cycles_per_packet = 1e-200 #", "cycles_per_packet"),
+        ("megahertz = ", "megahertz = 5e-324 #", "megahertz"),
         ('arch = "v73"', 'arch = "v1"', "v1"),
         ('"single" = ', '"single" = inf #', "stalls.single"),
         ("[told]", "[tolled]", "tolled"),
