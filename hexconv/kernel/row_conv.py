@@ -390,11 +390,12 @@ class RowConv:
 
     @cached_property
     def _narrowed(self) -> tuple[Shifts | FixedPoint | None, int]:
-        return narrowing_at(self.chain, self.index) if self.spec.requantize else (None, 0)
+        how = self.spec.requantize
+        return narrowing_at(self.chain, self.index) if how and how.engine == "exact" else (None, 0)
 
     @property
     def narrowing(self) -> Shifts | FixedPoint | None:
-        """How sums become results; None where the sums themselves are stored."""
+        """How HVX makes results of sums; None where the sums are stored, and where the matrix engine converts them."""
         return self._narrowed[0]
 
     @property
@@ -432,7 +433,7 @@ class RowConv:
     @property
     def result_bytes(self) -> int:
         """The bytes of an element that lie together in the target."""
-        if not self.narrowing:
+        if not self.spec.requantize:
             return 4
         return 2 if self.is_wide and self.is_last else 1
 

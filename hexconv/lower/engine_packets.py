@@ -443,7 +443,7 @@ def _convert_tables(conv: RowConv, given: Mapping[str, Array]) -> Array:
     low = table_word(by.exponent, by.scale, by.offset, RECTIFIED if _is_rectified(conv) else 0)
     words, added = np.zeros((2, conv.out_blocks * CHANNEL_BLOCK), np.int64)
     words[: conv.spec.out_channels], added[: conv.spec.out_channels] = low, by.added
-    return convert_tables(words, added + offsets(conv, given) - conv.offset)  # which is that of HVX's narrowing
+    return convert_tables(words, added + offsets(conv, given))
 
 
 def engine_convs(chain: Chain, layouts: NestLayouts, plan: Plan) -> tuple[RowConv, ...]:

@@ -36,8 +36,7 @@ from hexconv.lower.shared_caches import names_sharing, with_shared_memory
 from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
-from hexconv.spec import Case, nest_of, tensor_extents
-from hexconv.spec.chain import with_exact
+from hexconv.spec import Case, Conv2d, nest_of, tensor_extents
 from hexconv.spec.names import accumulator, source_cache
 from hexconv.spec.phases import in_phases
 from hexconv.spec.strips import Strips, in_strips, strips_of
@@ -362,11 +361,17 @@ def _lower_for_engine(case: Case) -> Lowered:
     """Lower a case for the matrix engine, in a nest in which every conv has a bias: the bias tables hold it."""
     plan = case.settled
     chain, layouts = in_phases(case.chain, plan.kernel, plan.padding_rows), layouts_of(case.chain, plan)
-    # The epilogue says where results lie and which are there; packets take its place.
-    exact = with_exact(chain)
-    biased = replace(exact, conv=tuple(replace(conv, bias=True) for conv in exact.conv))
+    biased = replace(chain, conv=tuple(map(_of_nest, chain.conv)))
     module = carry_columns(chain_module(biased, layouts))
     return lower_for_engine(stripe(module, biased, plan), engine_convs(chain, layouts, plan))
+
+
+def _of_nest(conv: Conv2d) -> Conv2d:
+    """Return a conv as its nest has it: the epilogue says where results lie and which are there, not what they are."""
+    assert conv.requantize, "the matrix engine serves convs that are requantised"
+    shift = conv.requantize.shift
+    how = replace(conv.requantize, engine="exact", shift=shift if isinstance(shift, str) else min(shift, 0))
+    return replace(conv, bias=True, requantize=how)
 
 
 def _lower_rows(case: Case, strips: Strips | None) -> Lowered:

@@ -40,7 +40,9 @@ from hexconv.search import Question, best_plan
 from hexconv.search.grid import figures_of
 from hexconv.search.machine import rates
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, choose_kernels, settled, tensor_extents
+from hexconv.spec.choices import Target
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
+from hexconv.spec.kernels import Kernel
 from hexconv.spec.knobs import Filters, Halo
 from hexconv.spec.phases import in_phases
 from hexconv.sweep.random_case import drawn_case, random_case
@@ -68,6 +70,8 @@ LOOKED_UP = [
     for how in (HOW, FAST)
 ]
 SEED, CASES = 7, 24
+SIMULATOR = pytest.mark.simulator
+RAN_BY: tuple[tuple[Kernel, Target], ...] = (("plain", "llvm"), ("hmx", "hexagon"))
 
 
 def counted_as_predicted(case: Case, lowered: Lowered) -> list[str]:
@@ -391,9 +395,12 @@ def test_hvx_refuses_converts_and_plain_computes_them() -> None:
         lower_case(Case("channels", channels, Plan(kernel="plain")))
 
 
-@pytest.mark.parametrize("number", range(10))
-def test_plain_computes_converts_of_any_scale(number: int) -> None:
-    """Scales are drawn by their logarithms; under the smallest no sum leaves the code of the zero point."""
+@SIMULATOR
+@pytest.mark.parametrize(
+    ("kernel", "target", "number"), one_in(5, [(*ran, number) for ran in RAN_BY for number in range(10)])
+)
+def test_converts_of_any_scale_are_numpys(kernel: Kernel, target: Target, number: int) -> None:
+    """Multipliers are drawn by their logarithms: at one end all sums saturate, at the other none leaves a code."""
     draw = Seeded(SEED, number)
     dtype: Dtype = draw.one_of("uint8", "int8")
     convs = [
@@ -402,7 +409,7 @@ def test_plain_computes_converts_of_any_scale(number: int) -> None:
             kernel=(draw.number(1, 3), draw.number(1, 3)),
             requantize=Requantize(
                 multiplier=draw.size(2**31 - 1),
-                shift=-draw.number(0, 12),
+                shift=draw.number(-12, 12),
                 zero_point=draw.number(*INTEGER_RANGE[dtype]),
                 rounding=draw.one_of(*ROUNDINGS),
                 engine="fast",
@@ -410,8 +417,10 @@ def test_plain_computes_converts_of_any_scale(number: int) -> None:
         )
         for _ in range(2)
     ]
-    case = Case(f"drawn-{number}", Chain(input=(1, 9, 9, 5), dtype=dtype, conv=tuple(convs)), Plan(kernel="plain"))
-    assert run_case(case, lower_case(case), runner_of(case, "llvm")).check.passed
+    chain = Chain(input=(1, 9, 9, 5), dtype=dtype, filter_dtype="int8", conv=tuple(convs))
+    case = Case(f"drawn-{number}", chain, Plan(kernel=kernel))
+    assert {choice.used for choice in case.kernels} == {kernel}
+    assert run_case(case, lower_case(case), runner_of(case, target)).check.passed
 
 
 def test_nobody_gets_it_unasked() -> None:
