@@ -165,10 +165,10 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
             f"{100 * proof.model_error:.0f} % of the model, which was fitted to other chains"
         )
     elif found.best.latency_packets:
-        yield (
-            f"packets (model) are no bound and no count: the model's error is not known for "
-            f"{proof.scope.fixed['dtype']}, of which no run was compared with it"
-        )
+        of_dtype = f"its error is not known for {proof.scope.fixed['dtype']}, of which no run was compared with it"
+        of_engine = "no device timed the matrix engine, whose rate is a published one"
+        why = of_engine if found.best.plan.kernel == "hmx" else of_dtype
+        yield f"packets (model) are no bound and no count: {why}"
     yield _better(proof, objective)
 
 
