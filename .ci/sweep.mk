@@ -3,11 +3,15 @@ SWEEP_SEEDS ?= 1 2 3
 SWEEP_KERNEL ?=
 
 .PHONY: sweep-deep
-sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (SWEEP_CASES, SWEEP_SEEDS; SWEEP_KERNEL=hmx)
+sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (SWEEP_CASES, SWEEP_SEEDS, SWEEP_KERNEL)
 	@for seed in $(SWEEP_SEEDS); do \
 		echo "seed $$seed"; \
 		$(BIN)/hexconv sweep --random $(SWEEP_CASES) --seed $$seed $(SWEEP_KERNEL:%=--kernel %) || exit 1; \
 	done
+
+.PHONY: engine-sweep
+engine-sweep: .venv/installed ## random cases for the matrix engine, three seeds: reports/engine_sweep.csv (takes hours, goes on where it was)
+	$(BIN)/python -m reports.engine_sweep
 
 KILLED_ROWS ?= 1000
 KILLS ?= 10

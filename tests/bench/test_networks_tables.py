@@ -1,10 +1,12 @@
-"""The tables of exported networks and of operators: what they say of every row."""
+"""The tables of exported networks, of operators and of drawn cases: what they say of every row."""
 
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from hexconv.network.operator_table import TABLE
+from reports.engine_sweep import CASES, Row
 
 REPORTS = Path(__file__).parents[2] / "reports"
 NO_STEP = {"DequantizeLinear", "Dropout", "Identity"}
@@ -29,3 +31,23 @@ def test_no_operator_differs_from_onnx_runtime_by_more_than_the_pages_say() -> N
     assert (operators[["largest", "evaluator_largest"]].fillna(0) <= 1).all(axis=None)
     assert (operators["differing_percent"] < 1).all()
     assert (operators["evaluator_percent"].fillna(0) < 1).all()
+
+
+def test_no_drawn_case_of_the_matrix_engine_is_wrong() -> None:
+    table = pd.read_csv(REPORTS / "engine_sweep.csv")
+    assert not table.duplicated("seed").any()
+    assert (table["cases"] == CASES).all()
+    assert (table["wrong"] == 0).all()
+    assert (table["holding"] + table["refused"] == CASES).all()
+    assert (table["refused"] <= CASES * 0.01).all()
+    assert (table[["engine_cases", "double_cases"]] >= CASES * 0.4).all(axis=None)
+
+
+@pytest.mark.parametrize("status", ["differs", "failed", "crashed", "overran", "out_of_memory"])
+def test_a_drawn_case_that_neither_holds_nor_is_refused_is_wrong(status: str) -> None:
+    found = {
+        "status": ["holds", status, "refused"],
+        "kernel_used": ["hmx", "hmx", "plain"],
+        "buffering": ["double"] * 3,
+    }
+    assert Row.of(7, pd.DataFrame(found)) == Row(7, 3, 2, 3, 1, 1, 1)
