@@ -20,6 +20,7 @@ from hexconv.compute import reference
 from hexconv.run.host import Host, count
 from hexconv.run.measure import run_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
+from tests.deep import DEEP
 from tests.draws import LOWERED
 from tests.lowered import lower_case
 from tests.strategies import chains, convs_alone
@@ -72,7 +73,7 @@ TALL = Conv2d(out_channels=3, kernel=(5, 1))
 
 
 @pytest.mark.parametrize("filters", ["per_tile", "resident"])
-@pytest.mark.parametrize("h_split", [2, 3])
+@pytest.mark.parametrize("h_split", [2, pytest.param(3, marks=DEEP)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_rest_of_a_stripe_takes_nothing_that_a_later_step_takes_again(
     stride: int, h_split: int, filters: Literal["per_tile", "resident"]
@@ -109,7 +110,7 @@ STEPS_OVER = (
 )
 
 
-@pytest.mark.parametrize("h_split", [1, 2, 3])
+@pytest.mark.parametrize("h_split", [2, *(pytest.param(slabs, marks=DEEP) for slabs in (1, 3))])
 @pytest.mark.parametrize("chain", STEPS_OVER, ids=lambda chain: chain.slug)
 def test_rings_serve_strides_that_step_over_slabs(chain: Chain, h_split: int) -> None:
     case = Case("over", chain, Plan(kernel="plain", h_split=h_split, order="h_outer", halo="roll"))

@@ -26,12 +26,12 @@ def test_the_grids_are_as_large_as_documented() -> None:
     assert KNOWN[0].name == "n1h64w64c128-k128r1x1-k128r1x1-float32-ks1-hs1-plain"
 
 
-@pytest.mark.parametrize("case", one_in(8, [*KNOWN, *WIDE]), ids=name)
+@pytest.mark.parametrize("case", one_in(16, [*KNOWN, *WIDE]), ids=name)
 def test_the_closed_form_is_what_tvm_allocates(case: Case) -> None:
     assert cache_usage(case, lower_case(case)).agrees
 
 
-@pytest.mark.parametrize("case", one_in(3, RUN), ids=name)
+@pytest.mark.parametrize("case", one_in(8, RUN), ids=name)
 def test_the_small_ones_are_right(case: Case) -> None:
     assert judge(case).reasons == ()
 

@@ -28,6 +28,7 @@ from reports.model import (
 )
 from reports.network_shapes import NETWORKS, chains_of, small
 from reports.rates import FITTED_SEED, cases_of_hvx, cases_of_scalar_code
+from tests.deep import DEEP
 
 TABLE = Path(__file__).parents[2] / "reports" / "model.csv"
 CONV = Conv2d(out_channels=96, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-6))
@@ -88,6 +89,7 @@ def test_the_table_holds_what_the_machines_file_states() -> None:
     assert set(rates("v68").nest.errors) == set(table["kind"]) - {SCALAR} == set(KINDS)
 
 
+@DEEP
 def test_prices_are_fitted_to_no_pair_of_the_table() -> None:
     """Nor to any chain of it, whatever its plan."""
     held = set(pd.read_csv(TABLE)["shape"])

@@ -9,6 +9,7 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.run.simulator.qemu import Qemu
+from tests.deep import DEEP
 from tests.model.builder import Builder
 from tests.verify.networks import Network
 
@@ -36,7 +37,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("target", ["hexagon", "llvm"])
+@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=DEEP)])
 def test_the_commands_that_build_and_its_library_print_work(
     source: Path, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,7 @@ def cases(number: int) -> Iterator[Case]:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("number", one_in(10, range(60)))
+@pytest.mark.parametrize("number", one_in(20, range(60)))
 def test_rows_are_copied_exactly(number: int) -> None:
     """Results are numpy's, fringe too, and what is counted is what is predicted."""
     check(next(cases(number)))
@@ -171,7 +171,7 @@ def check_bytes(end: Extents, dtype: Dtype) -> None:
     assert read
 
 
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", one_in(4, range(20)))
 def test_no_byte_outside_of_a_tensor_is_read_or_written(number: int) -> None:
     """Not even by a vector whose other bytes nobody needs: behind a tensor may lie another, or no memory."""
     chain = next(case.chain for case in cases(100 + number) if prod(case.chain.input) >= VECTOR_BYTES)

@@ -129,14 +129,14 @@ def test_drawn_cases_are_of_every_kind() -> None:
     assert sum(1 for case in served() if not any(each.lead for each in tensors(case))) > 5
 
 
-@pytest.mark.parametrize("number", one_in(8, range(DRAWN)))
+@pytest.mark.parametrize("number", one_in(24, range(DRAWN)))
 def test_drawn_cases_are_counted_as_predicted(number: int) -> None:
     for case in served(range(number, number + 1)):
         assert counted_as_predicted(case, lower_case(case)) == []
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("number", one_in(12, range(DRAWN)))
+@pytest.mark.parametrize("number", one_in(40, range(DRAWN)))
 def test_drawn_cases_are_exact(number: int) -> None:
     """Numpy has the padding; packets of every kind, and every count of them, are those of the closed form."""
     for case in served(range(number, number + 1)):

@@ -81,7 +81,7 @@ def test_drawn_cases_have_padding_of_every_kind() -> None:
     assert {each: found.count(each) > 2 for each in (None, 0, 1, 2, 3, 4)} == dict.fromkeys((None, 0, 1, 2, 3, 4), True)
 
 
-@pytest.mark.parametrize("number", one_in(6, range(DRAWN)))
+@pytest.mark.parametrize("number", one_in(20, range(DRAWN)))
 def test_drawn_cases_are_counted_as_predicted(number: int) -> None:
     case = drawn(number)
     if case.kernels[0].used == "hmx":
@@ -89,7 +89,7 @@ def test_drawn_cases_are_counted_as_predicted(number: int) -> None:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("number", one_in(10, range(DRAWN)))
+@pytest.mark.parametrize("number", one_in(40, range(DRAWN)))
 def test_drawn_cases_are_exact(number: int) -> None:
     """Numpy has the padding; packets of every kind, and every count of them, are those of the closed form."""
     case = drawn(number)

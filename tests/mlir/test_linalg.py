@@ -18,6 +18,7 @@ from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.addition import Add
 from hexconv.spec.dtypes import Dtype
+from tests.deep import DEEP
 from tests.draws import LOWERED, SAME_RUN
 from tests.lowered import lower_case
 from tests.strategies import cases, convs_alone
@@ -59,7 +60,7 @@ def test_every_drawn_case_gives_numpys_numbers(case: Case) -> None:
 
 
 @pytest.mark.mlir
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("dtype", ["uint8", pytest.param("float32", marks=DEEP)])
 def test_what_convs_add_of_earlier_tensors_is_of_the_same_place(dtype: Dtype) -> None:
     of_codes = {"scales": (0.0213477, 0.0317213, 0.0401937), "zero_point": 9} if dtype == "uint8" else {}
     by = Requantize(multiplier=1518025757, shift=-8, zero_point=5) if dtype == "uint8" else None

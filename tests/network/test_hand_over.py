@@ -148,7 +148,9 @@ def test_what_stays_is_what_runs(target: Any, tmp_path: Path, monkeypatch: pytes
     assert verdict.reason or any(not step.run.holds for step in verdict.steps if step.run)
 
 
-@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=pytest.mark.simulator)])
+@pytest.mark.parametrize(
+    "target", [pytest.param("llvm", marks=DEEP), pytest.param("hexagon", marks=pytest.mark.simulator)]
+)
 def test_a_sum_lies_where_an_operand_did(target: Any, tmp_path: Path) -> None:
     """Two branches end in an Add that has no room for a third tensor; on the simulator copies are late, or random."""
     pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
@@ -195,7 +197,7 @@ def three_convs(tmp_path: Path) -> Path:
     return saved(net, [net.classified(last, 64)], tmp_path / "net.onnx")
 
 
-@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=pytest.mark.simulator)])
+@pytest.mark.parametrize("target", ["llvm", pytest.param("hexagon", marks=[DEEP, pytest.mark.simulator])])
 def test_chains_are_cut_where_the_bytes_that_this_costs_stay_in_vtcm(target: Any, tmp_path: Path) -> None:
     """Two threads compute no row twice if the convs are apart: fewer packets, and equally few bytes."""
     pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")

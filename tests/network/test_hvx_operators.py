@@ -37,7 +37,7 @@ from hexconv.network.program_steps import (
 from hexconv.network.views import Placed, loops
 from reports import operators
 from reports.operators import Drawn, codes_of, program_of, run_operations
-from tests.draws import drawn
+from tests.draws import JUDGED, drawn
 
 TOGETHER, MOST_ELEMENTS = 40, 20_000
 
@@ -431,7 +431,7 @@ def test_an_operator_in_hvx_is_its_definition(seed: int, threads: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-@drawn(5)
+@JUDGED
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["uint8", "int8"]))
 def test_operators_compiled_for_one_network_alone_are_their_definitions(seed: int, dtype: str) -> None:
     """What its codes, forms, sums, windows, products and turned matrices don't need is left out."""

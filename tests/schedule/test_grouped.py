@@ -67,7 +67,7 @@ CHAINS = {
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("name", one_in(3, CHAINS))
+@pytest.mark.parametrize("name", one_in(6, CHAINS))
 def test_convs_in_groups_are_exact_and_as_planned(name: str) -> None:
     chain = CHAINS[name]
     is_dense = any(form.made_dense for form in conv_forms(Case("grouped", chain, ROLLED)))

@@ -92,7 +92,7 @@ LIMITS: tuple[tuple[Literal["uint8", "int8"], int], ...] = tuple(product(("uint8
 
 @pytest.mark.simulator
 @pytest.mark.parametrize(
-    ("form", "dtype", "limit"), one_in(3, [(form, dtype, limit) for dtype, limit in LIMITS for form in OF_BYTES])
+    ("form", "dtype", "limit"), one_in(6, [(form, dtype, limit) for dtype, limit in LIMITS for form in OF_BYTES])
 )
 def test_sums_of_bytes_beyond_int32_saturate_at_either_end(
     form: str, dtype: Literal["uint8", "int8"], limit: int

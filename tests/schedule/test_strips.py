@@ -103,7 +103,7 @@ def test_sizes_bytes_and_products_are_those_that_are_predicted_where_columns_are
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "plan", "copies"), one_in(5, KEPT_RUN))
+@pytest.mark.parametrize(("name", "plan", "copies"), one_in(7, KEPT_RUN))
 def test_strips_that_keep_columns_are_exact(name: str, plan: str, copies: Moment) -> None:
     case = Case(name, CHAINS[name], KEPT[plan])
     run = run_case(case, lower_case(case), Simulator(copies=Copies(copies), slots=False))
@@ -192,7 +192,7 @@ def test_what_is_kept_is_a_cache_of_all_rows() -> None:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "plan", "copies"), one_in(5, RUNS))
+@pytest.mark.parametrize(("name", "plan", "copies"), one_in(7, RUNS))
 def test_strips_are_exact(name: str, plan: str, copies: Moment) -> None:
     case = Case(name, CHAINS[name], PLANS[plan])
     run = run_case(case, lower_case(case), Simulator(copies=Copies(copies), slots=False))
