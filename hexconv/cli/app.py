@@ -20,7 +20,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from types import FrameType
@@ -249,7 +248,7 @@ def exit_code(arguments: list[str]) -> int:
     """Run one command line; print an error as one line on standard error."""
     with standard_streams(), warnings.catch_warnings(), signals.handled():
         warnings.simplefilter("default", HexconvWarning)
-        warnings.showwarning = partial(_warned, warnings.showwarning)
+        warnings.showwarning = _warned
         code = _told(lambda: app(arguments, exit_on_error=False, print_error=False) or 0)
         code = _told(sys.stdout.flush) or code if sys.stdout else code
     return signals.code or code
@@ -275,12 +274,10 @@ def _told(act: Callable[[], int | None]) -> int:
         raise
 
 
-def _warned(others: Callable[..., None], message: Warning | str, *where: Any) -> None:
-    """Print a warning of hexconv's as one line on standard error; show other warnings as Python does."""
-    if isinstance(message, HexconvWarning):
-        print(f"hexconv: {one_line(str(message))}", file=sys.stderr)
-    else:
-        others(message, *where)
+def _warned(message: Warning | str, category: type[Warning], *_where: Any) -> None:
+    """Print a warning as one line on standard error; a library's may quote a file at any length."""
+    told = str(message) if isinstance(message, HexconvWarning) else short_line(f"{category.__name__}: {message}")
+    print(f"hexconv: {one_line(told)}", file=sys.stderr)
 
 
 def refused(message: str, code: int) -> int:

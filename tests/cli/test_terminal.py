@@ -1,12 +1,14 @@
-"""What pages show of commands, on terminals of several widths: no word is broken, no line is too long."""
+"""What pages show of commands, on terminals of several widths, where no word is broken; what libraries warn of."""
 
 import io
+import warnings
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from hexconv.cli.answers import print_text
-from hexconv.cli.app import Standard
+from hexconv.cli.app import Standard, exit_code
 from tests.docs.console import steps
 
 ROOT = Path(__file__).parents[2]
@@ -39,3 +41,18 @@ def test_text_that_is_copied_keeps_its_lines(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("sys.stdout", Standard(terminal, is_told=True))
     print_text('{"reason": "' + "word " * 40 + '"}\n')
     assert terminal.getvalue().count("\n") == 1
+
+
+def test_a_warning_of_a_library_is_one_short_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may quote a file, at any length."""
+    program = import_module("hexconv.cli.app")
+    monkeypatch.setattr(program, "app", lambda *_words, **_how: warnings.warn("a\x1b[2J\n" * 1000, stacklevel=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert exit_code(["doctor"]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("hexconv: UserWarning: a")
+    assert len(line) < 500
+    assert "\x1b" not in line
