@@ -55,7 +55,8 @@ def swept(seed: int, cases: int, workers: int, folder: Path) -> Row:
     """Sweep the cases of a seed, or what is left of them."""
     table = folder / f"engine-{seed}.csv"
     words = ["--kernel", "hmx", "--random", str(cases), "--seed", str(seed), "--workers", str(workers)]
-    exit_code(["sweep", *words, "--out", str(table)])
+    if (code := exit_code(["sweep", *words, "--out", str(table)])) > 1:  # interrupted, or a tool is missing
+        sys.exit(code)
     return Row.of(seed, pd.read_csv(table))
 
 

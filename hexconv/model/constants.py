@@ -124,6 +124,7 @@ LARGEST_FOLDED = 2**28
 MOST_FOLDED_BYTES = 2**31
 """The most bytes of all folded tensors of a model."""
 LARGEST_ELEMENT_BYTES = 8
+"""What an element is counted for before its dtype is known."""
 MOST_PRODUCTS = 2**31
 """The most products that a folded node computes."""
 PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
@@ -131,10 +132,11 @@ RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLik
 OF_TEXT = ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "ImageDecoder")
 OF_NETWORKS = (
     *("Conv", "ConvInteger", "ConvTranspose", "DeformConv", "QLinearConv", "LpPool", "Einsum", "DFT", "STFT", "Det"),
+    *("MaxPool", "AveragePool", "LRN", "Resize", "Upsample"),
     *("RNN", "GRU", "LSTM", "Attention", "NonMaxSuppression", "RoiAlign", "MaxRoiPool", "GridSample", "Col2Im"),
 )
 NEVER_FOLDED = frozenset((*RANDOM, *OF_TEXT, *OF_NETWORKS))
-"""What has another result each time, and what makes no shape and no filter of a network, but takes any time."""
+"""Operators whose results differ from run to run, and those that make no shape and no filter, but may take hours."""
 SUBGRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 SHAPES = ("Shape", "Size")

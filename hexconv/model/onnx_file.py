@@ -275,7 +275,7 @@ def _check_external(tensor: onnx.TensorProto, folder: Path) -> None:
         raise ValueError(f"{info.location}, the data of {tensor.name}, lies outside of the model's folder")
     size, begin = (folder / info.location).stat().st_size, info.offset or 0
     end = begin + info.length if info.length else size  # what states no length is read to its file's end
-    if max(begin, end) > size:
+    if not 0 <= begin <= end <= size:
         raise ValueError(f"{info.location} of {size} bytes, where {tensor.name} ends at {end}")
     if end - begin > (most := prod(tensor.dims) * WIDEST_BYTES):
         raise ValueError(f"{info.location} with {end - begin} bytes of {tensor.name}, which has {most} at most")

@@ -106,8 +106,8 @@ KINDS = (
 LARGEST_FILE_BYTES = 1 << 20
 DEEPEST_NESTING = 16
 """The deepest nesting of tables and lists, since libraries recurse over them. No file of hexconv needs more than 5."""
-MOST_WORK = 1 << 22
-"""The most that the squares of the dots of all lines come to: so grows the time to parse a dotted key."""
+MOST_SQUARED_DOTS = 1 << 22
+"""The most that the squared numbers of dots of all lines come to: the time to parse a dotted key grows with them."""
 
 
 def read_text(path: Path) -> str:
@@ -156,8 +156,9 @@ def parse_table(text: str, where: str) -> dict[str, Any]:
         InputError: the text is no TOML, its keys are too long or nested deeper than `DEEPEST_NESTING`, or a number is
             longer than Python writes.
     """
-    if sum(line.count(".") ** 2 for line in text.splitlines()) > MOST_WORK:
-        raise InputError(where, "keys of thousands of dots", "the keys of a case file")
+    if (squared := sum(line.count(".") ** 2 for line in text.splitlines())) > MOST_SQUARED_DOTS:
+        what = f"lines with so many dots that their squares come to {squared}"
+        raise InputError(where, what, f"at most {MOST_SQUARED_DOTS}: break long lines")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # A number of thousands of digits raises a plain ValueError.

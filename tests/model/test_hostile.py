@@ -175,6 +175,11 @@ def test_external_data_beyond_its_tensor_is_one_line(tmp_path: Path, capsys: Cap
     path.write_bytes(model.SerializeToString())
     os.truncate(tmp_path / "m.bin", 1 << 40)
     assert "which has 1728 at most" in refusal(path, capsys)
+    for key in ("length", "offset"):
+        model.graph.initializer[0].external_data.add(key=key, value="-1")
+        path.write_bytes(model.SerializeToString())
+        refusal(path, capsys)
+        del model.graph.initializer[0].external_data[-1]
 
 
 def test_names_are_no_paths_and_no_markup(tmp_path: Path, capsys: Capture) -> None:
@@ -209,9 +214,9 @@ def test_constants_too_large_to_fold_are_not_folded(tmp_path: Path, capsys: Capt
     assert "Clip clip leaves it a range" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["products", "memory", "expression"])
+@pytest.mark.parametrize("kind", ["products", "memory", "windows", "expression"])
 def test_constants_that_take_too_long_or_too_much_are_not_folded(kind: str, tmp_path: Path, capsys: Capture) -> None:
-    """A few bytes of a file ask for an integer product of 2**39 steps, for 16 GiB, or for a search without end."""
+    """A few bytes of a file ask for a product of 2**39 steps, windows of 2**24, 16 GiB, or a search without end."""
     net = Builder("bomb", (1, 4, 8, 8))
     if kind == "expression":
         text = numpy_helper.from_array(np.array(["a" * 40 + "b"], object), "text")
@@ -221,8 +226,14 @@ def test_constants_that_take_too_long_or_too_much_are_not_folded(kind: str, tmp_
     else:
         one = numpy_helper.from_array(np.array([1], np.int32))
         made = net.node("ConstantOfShape", [net.constant([2**13, 2**13], "int64")], value=one)
-        for _ in range(1 if kind == "products" else 64):
-            made = net.node("MatMul", [made, made]) if kind == "products" else net.node("Neg", [made])
+        if kind == "products":
+            made = net.node("MatMul", [made, made])
+        elif kind == "memory":
+            for _ in range(64):
+                made = net.node("Neg", [made])
+        else:
+            real = net.node("Cast", [net.node("Reshape", [made, net.constant([1, 1, 2**13, 2**13], "int64")])], to=1)
+            made = net.node("AveragePool", [real], kernel_shape=[2**12, 2**12])
         made = net.node("Cast", [made], to=1)
     least = net.node("ReduceMax", [made], keepdims=0)
     x = net.node("Clip", [net.conv("image", (4, 4, 1, 1), "conv"), least], "clip")
