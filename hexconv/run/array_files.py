@@ -28,6 +28,8 @@ ENDING = ".npy"
 LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 """How many bytes say how long a header is, by the version of numpy's format."""
 LONGEST_HEADER_BYTES = 10_000
+LARGEST_AXIS = 1 << 40
+"""Numpy counts elements in 64 bits, even where another axis has none."""
 KEYS = {"descr", "fortran_order", "shape"}
 DTYPES = re.compile(r"[<>|=]?[biufcVO]\d{0,2}", re.ASCII)
 """The words for dtypes of numbers and of bytes, and for objects, which are refused with a reason of their own."""
@@ -167,7 +169,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     if not isinstance(table, dict) or table.keys() != KEYS or type(table["fortran_order"]) is not bool:
         raise ValueError("a header that describes no array")
     shape, dtype = table["shape"], table["descr"]
-    if not isinstance(shape, tuple) or not all(type(axis) is int and axis >= 0 for axis in shape):
+    if not isinstance(shape, tuple) or not all(type(axis) is int and 0 <= axis <= LARGEST_AXIS for axis in shape):
         raise ValueError("a header with no shape")
     if not isinstance(dtype, str) or not DTYPES.fullmatch(dtype):
         raise ValueError("a header that describes no array of numbers")
