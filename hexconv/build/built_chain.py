@@ -23,6 +23,7 @@ from pydantic import Base64Bytes, TypeAdapter
 
 from hexconv.analyze import misfit, needed_work, planned_work
 from hexconv.build.rendering import rendered
+from hexconv.build.shared_code import compiled_once
 from hexconv.compute import magnitude, reference
 from hexconv.errors import HexconvError, ToolMissing, Unsupported
 from hexconv.kernel import input_layout, output_layout
@@ -358,31 +359,38 @@ class ToCompile:
         name: the C identifier that its functions begin with.
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, for Hexagon.
+        is_shared: whether other chains differ from it in scales alone, so that code of all is made once.
     """
 
     case: Case
     name: str
     target: Target
     isa: str
+    is_shared: bool = False
 
     @property
-    def task(self) -> dict[str, str | None]:
+    def task(self) -> dict[str, str | bool | None]:
         """The same as JSON holds it (`of_task`)."""
         case = {"toml": self.case.to_toml(), "case": self.case.name, "runs_on": self.case.target}
-        return {**case, "name": self.name, "target": self.target, "isa": self.isa}
+        return {**case, "name": self.name, "target": self.target, "isa": self.isa, "is_shared": self.is_shared}
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any]) -> "ToCompile":
         """Return what a task says."""
         case = Case.parse(task["toml"], task["case"], target=task["runs_on"])
-        return cls(case, task["name"], task["target"], task["isa"])
+        return cls(case, task["name"], task["target"], task["isa"], task["is_shared"])
 
     @property
     def key(self) -> str:
         """What its code depends on, in a word."""
         machine = (self.isa,) if self.target == "hexagon" else (str(host_target()),)
         return content_key(
-            self.case.to_toml(), repr(self.case.plan), self.name, self.target, *machine, provenance(ROOMS)
+            self.case.to_toml(),
+            repr((self.case.plan, self.is_shared)),
+            self.name,
+            self.target,
+            *machine,
+            provenance(ROOMS),
         )
 
 
@@ -465,7 +473,9 @@ def _compiled_code(asked: ToCompile) -> ChainCode:
         threads=max(functions.tasks, default=1),
     )
     texts = chain_texts(built, functions, memory, description(case))
-    code = linked(compiled(functions, target, isa), texts, name, target, isa)
+    is_shared = asked.is_shared and target == "hexagon"
+    kernel = compiled_once(functions, isa) if is_shared else compiled(functions, target, isa)
+    code = linked(kernel, texts, name, target, isa)
     return ChainCode(built, texts[f"{name}.h"], code, functions.arguments)
 
 

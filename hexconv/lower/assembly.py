@@ -373,6 +373,22 @@ def with_packet(line: Line, packet: Packet) -> Line:
     return replace(line, packet=packet)
 
 
+_DEBUG = re.compile(
+    r"^\t\.section\t\.debug_.*\n(?:(?!\t\.section\t(?!\.debug_)).*\n)*|^\t\.(?:loc|file\t\d).*\n", re.MULTILINE
+)
+
+
+def without_debug(text: str) -> str:
+    r"""Leave out what a debugger reads: it tells of TVM's code, which nobody wrote, and is half of the text.
+
+    >>> code, rest = '\t.text\n\t{\n\t\tjumpr r31\n\t}\n', '\t.section\t".note.GNU-stack","",@progbits\n'
+    >>> debug = '\t.section\t.debug_loc,"",@progbits\n\t.word\t0\n\t.section\t.debug_str,"MS",@progbits,1\n'
+    >>> without_debug("\t.loc\t1 0 0\n" + code + debug + rest) == code + rest
+    True
+    """
+    return _DEBUG.sub("", text)
+
+
 Change = Callable[[Sequence[str], str], Iterable[str]]
 """From the lines inside of a packet, and the line that ends it, to the lines that stand in its place."""
 

@@ -37,7 +37,7 @@ from tvm.target import Target
 from hexconv.errors import Unsupported
 from hexconv.kernel.engine_words import PREFIX
 from hexconv.lower import queues
-from hexconv.lower.assembly import instruction
+from hexconv.lower.assembly import instruction, without_debug
 from hexconv.lower.buffers import is_register
 from hexconv.lower.fewer_stalls import least_packets
 from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas, with_long_loops
@@ -311,16 +311,21 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
     """
     if target != "hexagon":
         return as_it_is(_library(functions, target, host_target()))
+    return object_file(*best_way(functions, isa))[0]
+
+
+def best_way(functions: Callable, isa: str) -> tuple[tvm.runtime.Module, str, str, Target]:
+    """Compile functions in as many ways as it takes: what `object_file` takes of the one with the fewest packets."""
     ways = [hexagon_target(isa, functions.module, more) for more in WAYS]
-    libraries = [_library(functions, target, ways[0])]
-    texts = [libraries[0].inspect_source("asm")]
+    libraries = [_library(functions, "hexagon", ways[0])]
+    texts = [without_debug(libraries[0].inspect_source("asm"))]
     packets = [_packets(texts[0])]
     if packets[0] > NEAR * needed_in_loops(texts[0]):
         libraries += [with_target(libraries[0], way) for way in ways[1:]]
-        texts += [library.inspect_source("asm") for library in libraries[1:]]
+        texts += [without_debug(library.inspect_source("asm")) for library in libraries[1:]]
         packets += map(_packets, texts[1:])
     best = packets.index(min(packets))
-    return object_file(libraries[best], texts[best], isa, ways[best])[0]
+    return libraries[best], texts[best], isa, ways[best]
 
 
 NEAR = 1.1

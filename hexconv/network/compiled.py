@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from hexconv.apart import Limits, cores
 from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
+from hexconv.build.shared_code import scales_aside
 from hexconv.errors import Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
@@ -81,8 +83,9 @@ class Compiled:
             ToolMissing: zig is not installed.
         """
         digits = max(2, len(str(len(program.calls))))
+        alike = Counter(scales_aside(call.case) for call in program.calls)
         asked = [
-            ToCompile(call.case, f"{name}_{number:0{digits}d}", target, isa)
+            ToCompile(call.case, f"{name}_{number:0{digits}d}", target, isa, alike[scales_aside(call.case)] > 1)
             for number, call in enumerate(program.calls, 1)
         ]
         missing, chains = [each for each in asked if not is_cached("chains", each.key)], []
