@@ -69,18 +69,6 @@ def in_slabs(conv: Conv2d, lead: int = 0) -> Conv2d:
     return Conv2d(out_channels=1, kernel=(conv.stride[0] + more, 1), stride=(conv.stride[0], 1))
 
 
-def slabs_read(conv: Conv2d, slabs: int) -> int:
-    """Return how many slabs of 8 rows, from the first on, a conv reads for the first `slabs` slabs of its output.
-
-    For no slab these are what two successive steps both read, the conv's halo. Where it is below 0, steps are so many
-    slabs apart.
-
-    >>> [slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), slabs) for slabs in (2, 1, 0)]
-    [3, 2, 1]
-    """
-    return in_slabs(conv).rows_read(slabs)
-
-
 @lru_cache(REMEMBERED)
 def slab_convs(chain: Chain) -> tuple[Conv2d, ...]:
     """Return every conv of a chain as one that counts slabs; slabs of phase images are one apart."""
