@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Base64Bytes, TypeAdapter
+from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
 from hexconv.analyze import misfit, needed_work, planned_work
 from hexconv.build.rendering import rendered
@@ -424,6 +424,10 @@ def code_of(asked: ToCompile) -> ChainCode:
         path.write_bytes(KEPT.dump_json(_compiled_code(asked)))
 
     try:
+        place = cached("chains", asked.key, build)
+        with suppress(ValidationError):
+            return KEPT.validate_json(place.read_bytes())
+        place.unlink(missing_ok=True)  # it is damaged
         return KEPT.validate_json(cached("chains", asked.key, build).read_bytes())
     except ToolMissing:  # the cache can't be written, which nobody asked for; or zig is missing, which is told again
         return _compiled_code(asked)

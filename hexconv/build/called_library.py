@@ -177,7 +177,7 @@ def chain_object(folder: Path, chain: Built, library: Path) -> HexagonObject:
         chain: the built chain.
         library: the object or archive that has it.
     """
-    flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{folder / chain.name}.h"')
+    flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{chain.name}.h"')
     elf = joined(folder, library, "chain_entry.c", chain.isa, *flags, chains=(chain.name,))
     return called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
 

@@ -295,3 +295,19 @@ def test_a_plan_that_does_not_fit_is_not_built(tmp_path: Path) -> None:
     case = Case("small", INTEGERS, replace(DOUBLE, kernel="hvx", vtcm_bytes=2048))
     with pytest.raises(Unsupported, match=r"of v68's 2048 bytes of VTCM, .* too many"):
         build([(case, random_tensors(case.chain))], tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\x00", b"{}"])
+def test_a_damaged_file_of_the_cache_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    case = Case(
+        "least", Chain(input=(1, 1, 1, 32), dtype="uint8", conv=(Conv2d(out_channels=32, requantize=BY),)), Plan()
+    )
+    made = [built(tmp_path / "first", case)]
+    (kept,) = (tmp_path / "hexconv" / "chains").iterdir()
+    kept.write_bytes(content)
+    made.append(built(tmp_path / "second", case))
+    assert made[0] == made[1]
+    assert (tmp_path / "first" / "least.o").read_bytes() == (tmp_path / "second" / "least.o").read_bytes()
