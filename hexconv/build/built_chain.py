@@ -454,8 +454,8 @@ def _arguments(case: Case, tensors: Tensors, names: Sequence[str]) -> dict[str, 
 
 def _compiled_code(asked: ToCompile) -> ChainCode:
     case, name, target, isa = asked.case, asked.name, asked.target, asked.isa
-    if case.settled.kernel == "hmx" and target != "hexagon":
-        raise Unsupported(f"{case.name}: the matrix engine is one of --target hexagon, not of {target}")
+    if case.settled.kernel != "plain" and target != "hexagon":
+        raise Unsupported(f"{case.name}: the kernel {case.settled.kernel} is one of --target hexagon, not of {target}")
     if fit := misfit(case):
         raise Unsupported(str(fit))
     functions = _functions(case, name)

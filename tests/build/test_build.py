@@ -302,12 +302,17 @@ def test_a_damaged_file_of_the_cache_is_made_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    case = Case(
-        "least", Chain(input=(1, 1, 1, 32), dtype="uint8", conv=(Conv2d(out_channels=32, requantize=BY),)), Plan()
-    )
+    chain = Chain(input=(1, 1, 1, 32), dtype="uint8", conv=(Conv2d(out_channels=32, requantize=BY),))
+    case = Case("least", chain, Plan(kernel="plain"))
     made = [built(tmp_path / "first", case)]
     (kept,) = (tmp_path / "hexconv" / "chains").iterdir()
     kept.write_bytes(content)
     made.append(built(tmp_path / "second", case))
     assert made[0] == made[1]
     assert (tmp_path / "first" / "least.o").read_bytes() == (tmp_path / "second" / "least.o").read_bytes()
+
+
+def test_code_of_vectors_is_not_built_for_this_machine(tmp_path: Path) -> None:
+    """LLVM would end the process."""
+    with pytest.raises(Unsupported, match="the kernel hvx is one of --target hexagon, not of llvm"):
+        built(tmp_path, CASES["fast"])
