@@ -44,7 +44,7 @@ def verify(
 
     Each conv, chain, operator and output holds, differs, or is not compared. A difference that is proven to be
     float32's rounding is counted, and does not fail. It exits with 0 if nothing differs, with 1 if anything does, and
-    with 2 if nothing could be compared.
+    with 2 if no chain and no output could be compared.
 
     Args:
         model: name the .onnx file.

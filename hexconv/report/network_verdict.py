@@ -44,14 +44,14 @@ def network_verdict_table(verdict: NetworkVerdict) -> Table:
 def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
     """The lines below the table: what differs and where, what is not compared and why, outputs, and the verdict."""
     for chain in verdict.chains:
-        yield from _chain_lines(chain)
+        yield from _chain_lines(chain, verdict.reason)
     yield from _fast_lines(verdict)
     for conv in dict.fromkeys(verdict.not_taken):
         yield f"{one_line(conv.node)}: not compared: {one_line(conv.reason)}"
     for step in verdict.operators:
-        yield from _step_lines(step)
+        yield from _step_lines(step, verdict.reason)
     if verdict.reason:
-        yield f"the program was not run: {one_line(verdict.reason)}"
+        yield f"the program was not run, so no chain and no step of it is compared: {one_line(verdict.reason)}"
     beside = verdict.total("ONNX Runtime")
     if beside.values:
         yield (
@@ -62,7 +62,7 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         yield one_line(verdict.note)
     for output in verdict.outputs:
         yield _output_line(output)
-    if verdict.many:
+    if verdict.many and verdict.outputs[0].answer != "not compared":
         yield _many_line(verdict.many)
     packets = f", {verdict.packets} packets" if verdict.packets is not None else ""
     if verdict.critical_packets not in (None, verdict.packets):
@@ -81,8 +81,9 @@ def _fast_lines(verdict: NetworkVerdict) -> Iterator[str]:
             )
 
 
-def _chain_lines(chain: ChainVerdict) -> Iterator[str]:
-    if chain.reason:
+def _chain_lines(chain: ChainVerdict, of_all: str) -> Iterator[str]:
+    """What is to be said of a chain; why the whole program was not run is said once, of all its chains and steps."""
+    if chain.reason and chain.reason != of_all:
         yield f"{chain.case}: not run, so not compared: {one_line(chain.reason)}"
     if chain.run and not chain.run.holds:
         yield f"{chain.case}: {_apart(chain.run, 'its run', 'numpy')}"
@@ -90,9 +91,9 @@ def _chain_lines(chain: ChainVerdict) -> Iterator[str]:
         yield from _conv_lines(conv)
 
 
-def _step_lines(step: StepVerdict) -> Iterator[str]:
+def _step_lines(step: StepVerdict, of_all: str) -> Iterator[str]:
     name = f"step {step.number}, {step.operator} {one_line(step.node)}"
-    if step.reason and not step.run:
+    if step.reason not in ("", of_all) and not step.run:
         yield f"{name}: not compared, ONNX Runtime's in the run: {one_line(step.reason)}"
     if step.run and not step.run.holds:
         yield f"{name}: {_apart(step.run, 'the run', 'numpy')}"
@@ -135,6 +136,8 @@ def _apart(of: Comparison, found: str, wanted: str) -> str:
 
 
 def _output_line(output: OutputVerdict) -> str:
+    if output.answer == "not compared":
+        return f"output {one_line(output.name)}: not compared: {one_line(output.reason)}"
     top = {None: "", True: "; top 5 the same", False: "; top 5 NOT the same"}[output.top5_same]
     own = f"; ONNX Runtime alone gives {output.optimised_away} others" if output.optimised_away else ""
     return (

@@ -170,9 +170,11 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
         convs = tuple(judged(imported.graph, whole, member, found))
         chains.append(_chain(member, convs, verdicts, reason))
     plain = whole.run(inputs)
-    made = {} if ran is None else {port.name: got for port, got in zip(program.outputs, ran.outputs, strict=True)}
+    made: dict[str, Array | str] = {name: _why_none(program, name, reason) for name in whole.outputs}
+    if ran:
+        made |= {port.name: got for port, got in zip(program.outputs, ran.outputs, strict=True)}
     outputs = tuple(
-        _output(whole, chains, verdicts, name, found[name], made.get(name), plain[name]) for name in whole.outputs
+        _output(whole, chains, verdicts, name, found[name], made[name], plain[name]) for name in whole.outputs
     )
     return NetworkVerdict(
         path.name,
@@ -244,18 +246,25 @@ def _chain(member: Member, convs: tuple[ConvVerdict, ...], steps: Sequence[StepV
     """The verdict on a chain, out of those on the steps that call its pieces."""
     names = tuple(case.name for case, _ in member.pieces)
     calls = [step for step in steps if step.operator == "chain" and step.node in names]
+    left = [step.reason for step in steps if step.operator == "chain" and step.node == member.case.name]
     runs = [step.run for step in calls if step.run]
     packets = [step.packets for step in calls if step.packets is not None]
     return ChainVerdict(
         case=member.case.name,
         convs=convs,
         run=together("run", runs) if runs else None,
-        reason="" if runs else member.refused or reason,
+        reason="" if runs else next(filter(None, (*left, member.refused, reason)), "no output of the model needs it"),
         kernels="; ".join(dict.fromkeys(kernel_words(case.kernels) for case, _ in member.pieces)),
         pieces=names,
         packets=sum(packets) if packets else None,
         in_network=calls[-1].in_network if calls else None,
     )
+
+
+def _why_none(program: Program, name: str, reason: str) -> str:
+    """Why the run gave no output of this name: it gave nothing, or C doesn't get the output."""
+    own = (lost for lost in program.lost if lost.startswith(f"{name} "))
+    return "the program was not run" if reason else next(own, "C doesn't get it")
 
 
 def _output(
@@ -264,24 +273,30 @@ def _output(
     steps: Sequence[StepVerdict],
     name: str,
     alone: Array,
-    network: Array | None,
+    network: Array | str,
     plain: Array,
 ) -> OutputVerdict:
-    """Compare one output of the model: ONNX Runtime's, and that of the run, None where there was none."""
+    """Compare one output of the model: ONNX Runtime's, and that of the run, or why there was none."""
     made = {output for node in whole.needed([name], ()) for output in node.outputs}
     calls = {piece: chain for chain in chains for piece in chain.pieces}
     on_the_way = [step for step in steps if not step.tensor or step.tensor in made]
-    is_given = any(step.tensor == name and step.run is None for step in steps)
+    given = (
+        f"{step.node}, which writes it, is ONNX Runtime's in the run: {step.reason}"
+        for step in steps
+        if step.tensor == name and step.run is None
+    )
+    missing = network if isinstance(network, str) else next(given, "")
     answers: set[Answer] = {calls[step.node].answer if step.node in calls else step.answer for step in on_the_way}
-    if network is None or is_given:
-        return OutputVerdict(name, "not compared", 0, 0, 0.0, 0.0, 0.0)
+    if isinstance(network, str) or missing:
+        return OutputVerdict(name, "not compared", 0, 0, 0.0, 0.0, 0.0, reason=missing)
     one, other = alone.astype(np.float64), network.astype(np.float64)
     differs = _differ(one, other)
     apart = np.where(differs, np.abs(one - other), 0.0)
     fails = differs.any() and "differs" in answers
+    is_compared = bool(answers - {"not compared"})
     return OutputVerdict(
         name=name,
-        answer="differs" if fails else "holds" if answers - {"not compared"} else "not compared",
+        answer="differs" if fails else "holds" if is_compared else "not compared",
         values=one.size,
         differing=int(np.count_nonzero(differs)),
         largest=float(apart.max(initial=0)),
@@ -289,6 +304,7 @@ def _output(
         range=float(np.ptp(one)) if one.size else 0.0,
         top5_same=top_same(one, other),
         optimised_away=int(np.count_nonzero(_differ(alone, plain))),
+        reason="" if is_compared else "no step on the way to it is compared",
     )
 
 

@@ -244,6 +244,7 @@ class OutputVerdict:
         range: ONNX Runtime's largest element minus its smallest.
         top5_same: whether the five largest of each row are the same in the same order, where it has rows of classes.
         optimised_away: how many elements ONNX Runtime itself gives otherwise where it need not give inner tensors.
+        reason: why it is not compared; empty where it is.
     """
 
     name: str
@@ -255,6 +256,7 @@ class OutputVerdict:
     range: float
     top5_same: bool | None = None
     optimised_away: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -326,9 +328,11 @@ class NetworkVerdict:
     @computed_field
     @property
     def answer(self) -> Answer:
-        """`differs` if any chain or operator does; `holds` if any was run and none differs."""
-        found = {each.answer for each in (*self.chains, *self.operators)}
-        return "differs" if "differs" in found else "holds" if "holds" in found else "not compared"
+        """`differs` if any chain or operator does; `holds` if none does, and a chain or an output was compared."""
+        if any(each.answer == "differs" for each in (*self.chains, *self.operators)):
+            return "differs"
+        is_compared = any(each.answer == "holds" for each in (*self.chains, *self.outputs))
+        return "holds" if is_compared else "not compared"
 
     def total(self, rule: Rule) -> Comparison:
         """Sum up the comparisons of all convs by one rule; the element that is shown is the one that is most apart."""

@@ -24,7 +24,16 @@ from hexconv.network.planned_model import members_of, plan
 from hexconv.network.program_steps import Call, moved_bytes
 from hexconv.report import network_verdict_lines
 from hexconv.run.host import count
-from hexconv.verify import Asked, ChainVerdict, Comparison, ConvVerdict, NetworkVerdict, verify_network
+from hexconv.verify import (
+    Asked,
+    ChainVerdict,
+    Comparison,
+    ConvVerdict,
+    NetworkVerdict,
+    OutputVerdict,
+    StepVerdict,
+    verify_network,
+)
 from hexconv.verify.input_files import Pixels, read_inputs
 from hexconv.verify.network import Running, inner_tensors, judged
 from hexconv.verify.runtime import Whole
@@ -168,6 +177,21 @@ def test_nothing_that_could_be_compared_is_an_exit_code_of_its_own(verify: Verif
     said = verify(net.model(net.node("Hardmax", [net.node("Flatten", ["image"])])), "--target", "llvm")
     assert (said["code"], said["answer"], said["outside"]) == (2, "not compared", {"Hardmax": 1})
     assert said["steps"][0]["reason"] == "no operator computes Hardmax"
+
+
+def test_a_chain_and_an_output_that_are_not_compared_are_named_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sums of int32 are real numbers in the model: ONNX Runtime computes the conv, and nothing of it is the run's."""
+    net = Network()
+    output = net.node("Conv", [net.real(*net.start()), net.weights8(4, 3, 3, 3, axis=0)], "last")
+    onnx.save(net.model(output), tmp_path / "net.onnx")
+    assert exit_code(["verify", str(tmp_path / "net.onnx"), "--workers", "1", "--target", "llvm"]) == 2
+    *lines, answer = capsys.readouterr().out.splitlines()
+    why = "it ends in sums of int32; put a QuantizeLinear behind it"
+    assert f"01-last: not run, so not compared: {why}" in lines
+    assert f"output {output}: not compared: 01-last, which writes it, is ONNX Runtime's in the run: {why}" in lines
+    assert answer.startswith("net.onnx on llvm: not compared (chains: 1 not compared; ")
 
 
 def test_a_batch_of_images_holds(verify: Verify) -> None:
@@ -352,6 +376,7 @@ def test_onnx_runtime_is_asked_for_by_its_extra(verify: Verify, monkeypatch: pyt
 
 
 RAN = Comparison("run", 100)
+ANSWERS: tuple[Answer, ...] = ("not compared", "holds")
 
 
 @pytest.mark.parametrize(
@@ -378,6 +403,26 @@ def test_one_chain_that_was_not_run_keeps_no_network_from_holding() -> None:
     ran, other = ChainVerdict("a", (), RAN), ChainVerdict("b", reason="nothing fits")
     verdict = NetworkVerdict("net", "llvm", (ran, other), ())
     assert (verdict.answer, verdict.answers["chains"]) == ("holds", {"holds": 1, "differs": 0, "not compared": 1})
+
+
+def test_operators_alone_keep_no_network_holding_of_which_no_chain_and_no_output_was_compared() -> None:
+    steps = (StepVerdict(1, "convert", "a", run=RAN), StepVerdict(2, "chain", "b", reason="nothing fits"))
+    chains = (ChainVerdict("b", reason="nothing fits"),)
+    none, some = (OutputVerdict("y", answer, 0, 0, 0.0, 0.0, 0.0) for answer in ANSWERS)
+    assert NetworkVerdict("net", "llvm", chains, (none,), steps=steps).answer == "not compared"
+    assert NetworkVerdict("net", "llvm", chains, (none, some), steps=steps).answer == "holds"
+
+
+def test_why_the_program_was_not_run_is_said_once() -> None:
+    chain, step = ChainVerdict("a", reason="it fails"), StepVerdict(1, "add", "b", reason="it fails")
+    output = OutputVerdict("y", "not compared", 0, 0, 0.0, 0.0, 0.0, reason="the program was not run")
+    verdict = NetworkVerdict("net", "llvm", (chain,), (output,), steps=(step,), reason="it fails")
+    assert list(network_verdict_lines(verdict)) == [
+        "the program was not run, so no chain and no step of it is compared: it fails",
+        "output y: not compared: the program was not run",
+        "net on llvm: not compared (chains: 1 not compared; convs: none; operators: 1 not compared; "
+        "outputs: 1 not compared)",
+    ]
 
 
 def test_what_differs_beyond_rounding_is_shown_before_a_larger_rounding() -> None:
