@@ -366,7 +366,7 @@ def _verified(verdict: NetworkVerdict) -> dict[str, Any]:
 
 def in_a_million(of: Comparison) -> float:
     """Return how many elements of a million differ, by rounding or otherwise."""
-    return round(MILLION * (of.rounded + of.differing) / of.values, 3)
+    return round(MILLION * (of.rounded + of.by_table + of.differing) / of.values, 3)
 
 
 def _counted(planned: PlannedModel, verdict: NetworkVerdict) -> dict[str, Any]:

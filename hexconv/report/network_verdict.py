@@ -11,6 +11,7 @@ from hexconv.verify import ChainVerdict, Comparison, ConvVerdict, NetworkVerdict
 from hexconv.verify.verdict import Answer, Rule, together
 
 TITLE = "elements that differ (in brackets: by float32's rounding alone)"
+TABLED_TITLE = "elements that differ (in brackets: by float32's rounding alone + by a table of 256 codes)"
 WORDS: dict[Answer, str] = {"holds": "holds", "differs": "DIFFERS", "not compared": "not compared"}
 
 WORST: tuple[Answer, ...] = ("holds", "not compared", "differs")
@@ -28,7 +29,9 @@ def network_verdict_table(verdict: NetworkVerdict) -> Table:
     roundings travel. Operators have a row for each kind.
     """
     heads = ("chain", "convs", "elements", "run", "definition", "ONNX Runtime", "in network")
-    table = Table("answer", *heads, "packets", "pieces", "kernel", title=TITLE)
+    beside = [one for chain in verdict.chains for conv in chain.convs for one in conv.comparisons]
+    title = TABLED_TITLE if any(one.by_table for one in beside) else TITLE
+    table = Table("answer", *heads, "packets", "pieces", "kernel", title=title)
     for chain in verdict.chains:
         table.add_row(*_chain_cells(chain))
     kinds: dict[str, list[StepVerdict]] = {}
@@ -54,9 +57,10 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         yield f"the program was not run, so no chain and no step of it is compared: {one_line(verdict.reason)}"
     beside = verdict.total("ONNX Runtime")
     if beside.values:
+        by_table = f"{beside.by_table} by a table of 256 codes, within what it may add; " if beside.by_table else ""
         yield (
             f"of {beside.values} elements of convs, {beside.rounded} differ from ONNX Runtime's by float32's rounding "
-            f"alone, as a bound proves for each; {beside.differing} differ by more"
+            f"alone, as a bound proves for each; {by_table}{beside.differing} differ by more"
         )
     if verdict.note:
         yield one_line(verdict.note)
@@ -190,12 +194,15 @@ def _summed(told: Rule, rules: Sequence[Rule], beside: Sequence[Comparison]) -> 
     """All comparisons by some rules as one."""
     own = [together(rule, beside) for rule in rules]
     rounded, differing = sum(one.rounded for one in own), sum(one.differing for one in own)
-    return Comparison(told, sum(one.values for one in own), rounded, differing)
+    by_table = sum(one.by_table for one in own)
+    return Comparison(told, sum(one.values for one in own), rounded, differing, by_table=by_table)
 
 
 def _count(of: Comparison | None) -> str:
     if of is None or not of.values:
         return ""
+    if of.by_table:
+        return f"{of.differing} ({of.rounded} + {of.by_table})"
     return f"{of.differing} ({of.rounded})" if of.rounded else str(of.differing)
 
 

@@ -81,10 +81,12 @@ class Arithmetic:
         sums_floats: whether products are floats that are summed in any order; else sums are exact integers.
         more_steps: what else its results may be off by before they are rounded, in steps of its first quantiser:
             one number, or one for each output channel.
+        table_steps: the same, for what a table of 256 codes in place of a function of the sums adds.
     """
 
     sums_floats: bool
     more_steps: Array | float = 0.0
+    table_steps: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class Definition:
         if word == "QuantizeLinear":
             first = node.outputs[0] == self.first_codes
             scale, zero = self._constant(node.inputs[1]), node.input(2)
-            more = how.more_steps if first else 0.0
+            more = how.more_steps + how.table_steps if first else 0.0
             return {node.outputs[0]: self._quantised(known[node.inputs[0]], scale, zero, node, more)}
         if word == "DequantizeLinear":
             return {node.outputs[0]: known[node.inputs[0]].every(partial(self._dequantised, node))}

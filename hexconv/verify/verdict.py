@@ -54,6 +54,8 @@ class Comparison:
         at: the index of that element in the model's tensor; None where none differs.
         found: this element.
         wanted: what the other tensor has there.
+        by_table: how many differ by more than rounding, within what a table of 256 codes in place of a function behind
+            sums may add, as the import notes it.
     """
 
     rule: Rule
@@ -64,10 +66,16 @@ class Comparison:
     at: tuple[int, ...] | None = None
     found: float | None = None
     wanted: float | None = None
+    by_table: int = 0
 
     @classmethod
     def of(
-        cls, rule: Rule, found: NDArray[Any], wanted: NDArray[Any], allowed: NDArray[np.bool_] | None = None
+        cls,
+        rule: Rule,
+        found: NDArray[Any],
+        wanted: NDArray[Any],
+        allowed: NDArray[np.bool_] | None = None,
+        tabled: NDArray[np.bool_] | None = None,
     ) -> "Comparison":
         """Compare two tensors of one shape.
 
@@ -76,9 +84,11 @@ class Comparison:
             found: the one.
             wanted: the other.
             allowed: for each element whether a difference is proven to be rounding; None where none is.
+            tabled: for each element whether a table of 256 codes may add a difference; None where there is none.
 
-        >>> Comparison.of("run", np.array([1, 2, 3]), np.array([1, 2, 5]))
-        Comparison(rule='run', values=3, rounded=0, differing=1, largest=2.0, at=(2,), found=3.0, wanted=5.0)
+        >>> one = Comparison.of("run", np.array([1, 2, 3]), np.array([1, 2, 5]))
+        >>> one.values, one.differing, one.largest, one.at, one.found, one.wanted
+        (3, 1, 2.0, (2,), 3.0, 5.0)
         """
         if found.shape != wanted.shape:
             raise ValueError(f"tensors of {found.shape} and {wanted.shape}")
@@ -86,21 +96,24 @@ class Comparison:
         differs = ~((one == other) | (np.isnan(one) & np.isnan(other)))
         if not differs.any():
             return cls(rule, found.size)
-        beyond = differs if allowed is None else differs & ~allowed
+        unrounded = differs if allowed is None else differs & ~allowed
+        beyond = unrounded if tabled is None else unrounded & ~tabled
         shown = beyond if beyond.any() else differs
         apart = np.where(shown, np.nan_to_num(np.abs(one - other), nan=np.inf, posinf=np.inf), -1)
         at = tuple(int(place) for place in np.unravel_index(int(np.argmax(apart)), found.shape))
-        counts = int(np.count_nonzero(differs & ~beyond)), int(np.count_nonzero(beyond))
-        return cls(rule, found.size, *counts, float(apart[at]), at, float(one[at]), float(other[at]))
+        rounded, by_table = (int(np.count_nonzero(part)) for part in (differs & ~unrounded, unrounded & ~beyond))
+        told = float(apart[at]), at, float(one[at]), float(other[at])
+        return cls(rule, found.size, rounded, int(np.count_nonzero(beyond)), *told, by_table)
 
     @classmethod
-    def within(cls, rule: Rule, found: NDArray[Any], bounds: Bounds) -> "Comparison":
-        """Compare a tensor with a definition; what lies within its bounds is rounding."""
-        return cls.of(rule, found, bounds.exact, bounds.contain(found.astype(np.float64)))
+    def within(cls, rule: Rule, found: NDArray[Any], bounds: Bounds, tabled: Bounds | None = None) -> "Comparison":
+        """Compare a tensor with a definition; what lies within its bounds is rounding, or may be a table's."""
+        values = found.astype(np.float64)
+        return cls.of(rule, found, bounds.exact, bounds.contain(values), tabled and tabled.contain(values))
 
     @property
     def holds(self) -> bool:
-        """Whether no element differs, other than by float32's rounding."""
+        """Whether no element differs, other than by float32's rounding or by what a table may add."""
         return self.differing == 0
 
 
@@ -343,8 +356,9 @@ def together(rule: Rule, comparisons: Iterable[Comparison]) -> Comparison:
     """Sum up the comparisons by one rule."""
     own = [one for one in comparisons if one.rule == rule]
     worst = max(own, key=lambda one: (one.differing > 0, one.largest), default=Comparison(rule, 0))
-    values, rounded, differing = (sum(getattr(one, name) for one in own) for name in ("values", "rounded", "differing"))
-    return Comparison(rule, values, rounded, differing, worst.largest, worst.at, worst.found, worst.wanted)
+    names = ("values", "rounded", "differing", "by_table")
+    values, rounded, differing, by_table = (sum(getattr(one, name) for one in own) for name in names)
+    return Comparison(rule, values, rounded, differing, worst.largest, worst.at, worst.found, worst.wanted, by_table)
 
 
 def _of(comparisons: Sequence[Comparison], is_compared: bool) -> Answer:
@@ -409,11 +423,11 @@ def _judged(
     table = weights.get(f"{TABLE}1") if alone.conv[0].activation == TABLE and not definition.is_tabulated else None
     at = unit.result if table is None else definition.first_codes
     image, how = found[unit.source], _of_chain(definition, alone)
-    bounds = _of_sums(definition, alone, definition.bounds(image, how))
+    bounds, tabled = _bounds(definition, alone, image, how)
     sums = _sums(alone, weights, nhwc(image, tuple(alone.input)))
     own = _stored(definition, alone, weights, sums, bounds.exact.shape)
     compared = [*_scaled(definition, alone, weights, sums)]
-    compared.append(Comparison.within("definition", own, _at(definition, bounds, at)))
+    compared.append(Comparison.within("definition", own, _at(definition, bounds, at), tabled))
     if table is not None:
         compared.append(_table(definition, table, alone.dtype))
     if saturation() and unit.node.op == "QLinearConv":
@@ -421,19 +435,28 @@ def _judged(
     theirs = found[at]
     if np.array_equal(theirs, own):
         return ConvVerdict(unit.node.name, at, (*compared, Comparison("ONNX Runtime", own.size)))
-    wide = definition.bounds(image, replace(how, sums_floats=True))
-    wide = _at(definition, _of_sums(definition, alone, wide), at)
-    witness, fused = witnessed(own, theirs, wide), 0
+    wide, tabled = _bounds(definition, alone, image, replace(how, sums_floats=True))
+    wide = _at(definition, wide, at)
+    witness, fused = witnessed(own, theirs, wide, tabled), 0
     if not witness.holds:
-        one_by_one = witnessed(own, whole.computed([at], {unit.source: image}, fuses=False)[at], wide)
+        one_by_one = witnessed(own, whole.computed([at], {unit.source: image}, fuses=False)[at], wide, tabled)
         witness, fused = (one_by_one, witness.differing) if one_by_one.holds else (witness, 0)
     return ConvVerdict(unit.node.name, at, (*compared, witness), fused=fused)
 
 
-def witnessed(own: Array, theirs: Array, bounds: Bounds) -> Comparison:
+def witnessed(own: Array, theirs: Array, bounds: Bounds, tabled: Bounds | None = None) -> Comparison:
     """Compare numpy with ONNX Runtime; where they differ, and float32 can give both, the difference is rounding."""
-    proven = bounds.contain(theirs.astype(np.float64)) & bounds.contain(own.astype(np.float64))
-    return Comparison.of("ONNX Runtime", own, theirs, proven)
+    proven, within = (
+        each and each.contain(theirs.astype(np.float64)) & each.contain(own.astype(np.float64))
+        for each in (bounds, tabled)
+    )
+    return Comparison.of("ONNX Runtime", own, theirs, proven, within)
+
+
+def _bounds(definition: Definition, alone: Chain, image: Array, how: Arithmetic) -> tuple[Bounds, Bounds | None]:
+    """The bounds of the first codes by rounding alone, and those with what a table behind the sums may add."""
+    tabled = definition.bounds(image, how) if how.table_steps else None
+    return _of_sums(definition, alone, definition.bounds(image, replace(how, table_steps=0.0))), tabled
 
 
 def _sums(alone: Chain, weights: Mapping[str, Array], image: Array) -> Array:
@@ -496,8 +519,10 @@ def _of_chain(definition: Definition, alone: Chain) -> Arithmetic:
         return Arithmetic(sums_floats=not alone.is_integer)
     places = 2.0 ** -(by.fraction_bits + 1) if by.fraction_bits is not None else 0.0
     unit = definition.unit
-    is_looked_up = definition.first_codes != unit.result
-    return Arithmetic(sums_floats=False, more_steps=places + sum(each.off(is_looked_up) for each in unit.inexact))
+    off = sum(each.off(is_looked_up=definition.first_codes != unit.result) for each in unit.inexact)
+    if definition.is_tabulated:
+        return Arithmetic(sums_floats=False, more_steps=places, table_steps=off)
+    return Arithmetic(sums_floats=False, more_steps=places + off)
 
 
 def _of_sums(definition: Definition, alone: Chain, bounds: Bounds) -> Bounds:

@@ -19,7 +19,7 @@ from hexconv.network.program import Member
 from hexconv.verify.definition import Arithmetic, Definition
 from hexconv.verify.network import inner_tensors, judged
 from hexconv.verify.runtime import Whole, inputs_of
-from hexconv.verify.verdict import ConvVerdict, witnessed
+from hexconv.verify.verdict import ConvVerdict, together, witnessed
 from tests.draws import RUN
 from tests.model.test_dead_channels import QUANTISERS_MOST, Channel, network
 from tests.network.drawn_programs import draw_program
@@ -86,6 +86,22 @@ def test_codes_that_a_function_flattens_are_judged_before_it(seed: int, op: str,
     made = net.quantised(net.node(op, [read, other]), scale, 128)
     verdicts = Network(net.model(net.real(made, scale, 128))).verdicts()
     assert [(one.answer, one.reasons) for one in verdicts] == [("holds", ())]
+
+
+def test_what_a_table_behind_sums_adds_is_not_called_rounding() -> None:
+    """256 codes of the sums have too few for a function that falls and rises: results are off by one step."""
+    net = Quantised()
+    codes, step, zero = net.start()
+    conv = net.node("Conv", [net.real(codes, step, zero), net.weights8(8, 3, 3, 3, axis=0)])
+    made = net.quantised(net.node("LeakyRelu", [conv], alpha=-0.5), 0.01, 128)
+    judge = Network(net.model(net.real(made, 0.01, 128)))
+    [unit] = [unit for run in judge.imported.runs for unit in run.units]
+    [verdict] = judge.verdicts()
+    assert (verdict.answer, Definition(judge.imported.graph, unit).is_tabulated) == ("holds", True)
+    for one in verdict.comparisons:
+        assert (one.differing, one.largest) == (0, 1.0)
+        assert one.by_table > one.values // 10 > 100 * one.rounded
+    assert together("definition", verdict.comparisons).by_table == verdict.comparisons[0].by_table
 
 
 @RUN

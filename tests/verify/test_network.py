@@ -22,7 +22,7 @@ from hexconv.network import Wanted, built_network
 from hexconv.network.built_network import compiled_network, write_compiled
 from hexconv.network.planned_model import members_of, plan
 from hexconv.network.program_steps import Call, moved_bytes
-from hexconv.report import network_verdict_lines
+from hexconv.report import network_verdict_lines, network_verdict_table
 from hexconv.run.host import count
 from hexconv.verify import (
     Asked,
@@ -411,6 +411,16 @@ def test_operators_alone_keep_no_network_holding_of_which_no_chain_and_no_output
     none, some = (OutputVerdict("y", answer, 0, 0, 0.0, 0.0, 0.0) for answer in ANSWERS)
     assert NetworkVerdict("net", "llvm", chains, (none,), steps=steps).answer == "not compared"
     assert NetworkVerdict("net", "llvm", chains, (none, some), steps=steps).answer == "holds"
+
+
+def test_what_a_table_adds_is_counted_beside_rounding() -> None:
+    one = Comparison("ONNX Runtime", 100, rounded=2, by_table=30)
+    verdict = NetworkVerdict("net", "llvm", (ChainVerdict("a", (ConvVerdict("a", "q", (one, one)),), RAN),), ())
+    assert "0 (4 + 60)" in network_verdict_table(verdict).columns[6]._cells
+    assert next(network_verdict_lines(verdict)) == (
+        "of 200 elements of convs, 4 differ from ONNX Runtime's by float32's rounding alone, as a bound proves for "
+        "each; 60 by a table of 256 codes, within what it may add; 0 differ by more"
+    )
 
 
 def test_why_the_program_was_not_run_is_said_once() -> None:
