@@ -7,11 +7,13 @@ Runtime's lies as near to the real number that numpy computes as sums of so many
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from hexconv.compute import magnitude
 from hexconv.compute.reference import added
+from hexconv.errors import Unsupported
 from hexconv.layout import packed
 from hexconv.model.conv_unit import Joined
 from hexconv.model.refused import Refused
@@ -53,6 +55,28 @@ def given_to(program: Program, found: Values) -> dict[str, Array]:
     """Return what the steps write that hexconv has no operator for, logical NHWC by buffer: ONNX Runtime's tensors."""
     tensors = tensors_of(program)
     return {step.result.buffer: in_program(found[tensors[step.result.buffer]], step.result) for step in program.others}
+
+
+def check_given(model: str, program: Program, found: Values) -> None:
+    """Check that what a run takes from ONNX Runtime has as many elements there as the model's shapes say.
+
+    Args:
+        model: the name of its file.
+        program: the steps.
+        found: ONNX Runtime's tensors by name.
+
+    Raises:
+        Unsupported: a step has other sizes in ONNX Runtime.
+    """
+    tensors, told = tensors_of(program), []
+    for step in program.others:
+        elements, wanted = found[tensors[step.result.buffer]].size, prod(step.result.extents)
+        if elements != wanted:
+            left = step.told(Other)
+            why = f"ONNX Runtime gives it {elements} elements, the model's shapes {wanted}; correct these shapes"
+            told.append(f"{left.op} {step.node}: {left.reason or why}")
+    if told:
+        raise Unsupported(f"{model}: {'; '.join(dict.fromkeys(told))}")
 
 
 def in_program(tensor: Array, operand: Operand) -> Array:
@@ -121,7 +145,7 @@ class Judge:
             return False
         theirs = self.found[tensor]
         is_same = str(theirs.dtype) == operand.dtype or (str(theirs.dtype), operand.dtype) == ("uint16", "int16")
-        return is_same and theirs.size == int(np.prod(operand.extents))
+        return is_same and theirs.size == prod(operand.extents)
 
     def _alone(self, step: Operation, tensor: str, theirs: Mapping[str, Array]) -> Comparison:
         """Compare an operator by numpy with ONNX Runtime on ONNX Runtime's inputs; asked again, node by node."""

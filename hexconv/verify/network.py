@@ -137,6 +137,7 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
 
     Raises:
         InputError: the model or its inputs can't be used, or ONNX Runtime refuses the model.
+        Unsupported: ONNX Runtime's tensors have other sizes than the model's shapes say.
         ToolMissing: ONNX Runtime is not installed, or what compiles and runs the program.
     """
     runtime()  # a missing ONNX Runtime is reported before anything that takes time
@@ -150,6 +151,7 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
     imported = planned.imported
     tapped = [*inner_tensors(imported), *step_tensors(planned.open_program, imported.graph)]
     found = {**inputs, **whole.tapped(tapped, inputs)}
+    compared_steps.check_given(path.name, planned.open_program, found)
     with scratch() as folder, cores(1) as executor:
         tell("compiling", 1, steps)
         planned, compiled = compiled_as_far(path, planned, asked)

@@ -15,11 +15,11 @@ from hexconv.analyze.usage import work_usage
 from hexconv.apart import cores
 from hexconv.build.built_chain import c_files
 from hexconv.cli.app import exit_code
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
 from hexconv.model import Imported, import_model
 from hexconv.network import Wanted, built_network
-from hexconv.network.built_network import compiled_network, write_compiled
+from hexconv.network.built_network import build_network, compiled_network, write_compiled
 from hexconv.network.planned_model import members_of, plan
 from hexconv.network.program_steps import Call, moved_bytes
 from hexconv.report import network_verdict_lines, network_verdict_table
@@ -192,6 +192,19 @@ def test_a_chain_and_an_output_that_are_not_compared_are_named_with_the_reason(
     assert f"01-last: not run, so not compared: {why}" in lines
     assert f"output {output}: not compared: 01-last, which writes it, is ONNX Runtime's in the run: {why}" in lines
     assert answer.startswith("net.onnx on llvm: not compared (chains: 1 not compared; ")
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_a_window_behind_the_image_is_refused_as_build_refuses_it(op: str, verify: Verify, tmp_path: Path) -> None:
+    """ONNX's shapes have one more row and column than ONNX Runtime's tensor."""
+    net = Builder("pool", (1, 3, 9, 9))
+    pooled = net.node(op, ["image"], "pool", kernel_shape=[2, 2], strides=[2, 2], pads=[1] * 4, ceil_mode=1)
+    said = verify(net.model(net.node("Relu", [pooled])), "--target", "llvm")
+    with pytest.raises(Unsupported) as refusal:
+        build_network(tmp_path / "net.onnx", tmp_path / "built", Wanted(1 << 20, "llvm"))
+    built = str(refusal.value).removesuffix("; --stubs leaves them to functions that you write")
+    assert built.startswith(f"net.onnx: {op} pool: its last window starts behind the image")
+    assert (said["code"], said["error"]) == (2, f"hexconv: {built}\n")
 
 
 def test_a_batch_of_images_holds(verify: Verify) -> None:
