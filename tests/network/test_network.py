@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import hexconv
+from hexconv.build.built_chain import c_files
 from hexconv.build.called_library import aligned_bytes, call, pointer
 from hexconv.build.library import ARCHIVE
 from hexconv.cli.app import exit_code
@@ -25,6 +27,7 @@ from hexconv.network.arena import arena_of, lives_of
 from hexconv.network.built_network import built_facts, read_network
 from hexconv.network.called_network import network_object, ready, simulated_network
 from hexconv.network.compiled import Compiled
+from hexconv.network.program import CARRIED, COMPUTED
 from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
@@ -374,6 +377,14 @@ def test_what_hexconv_does_not_compute_is_left_to_functions_that_are_written_dow
     filled = f"for (int i = 0; i < result->c; i++) {copied}\n    return 0;"
     file.write_text(text.replace("return 1; /* not written yet */", filled))
     assert made(tmp_path / "out", ZIG).startswith("net: ran;")
+
+
+def test_c_has_a_name_for_every_dtype_that_a_tensor_may_have() -> None:
+    header = c_files("hexconv.network", "operators")["hexconv_operators.h"].decode()
+    names = re.findall(
+        r"HEXCONV_\w+", header[header.index("enum hexconv_dtype {") : header.index("enum hexconv_layout {")]
+    )
+    assert {f"HEXCONV_{dtype.upper()}" for dtype in (*COMPUTED, *CARRIED)} == set(names)
 
 
 def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

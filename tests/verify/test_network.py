@@ -207,6 +207,18 @@ def test_a_window_behind_the_image_is_refused_as_build_refuses_it(op: str, verif
     assert (said["code"], said["error"]) == (2, f"hexconv: {built}\n")
 
 
+def test_codes_of_uint16_that_no_chain_has_leave_all_else_to_be_compared(verify: Verify) -> None:
+    """The zero point is a constant of uint16 that steps read which are left to the caller."""
+    net = Network()
+    ends = net.ends(0.0002, 30000, "uint16")
+    read = net.node("DequantizeLinear", [net.node("QuantizeLinear", ["image", *ends]), *ends])
+    codes = net.conv8((net.quantised(read, 0.02, 128), np.float32(0.02), 128), (4, 3, 3, 3))
+    net.opset = 21
+    said = verify(net.model(net.real(*codes)), "--target", "llvm")
+    assert (said["code"], said["answer"], said["reason"]) == (0, "holds", "")
+    assert said["outside"] == {"QuantizeLinear": 1, "DequantizeLinear": 1}
+
+
 def test_a_batch_of_images_holds(verify: Verify) -> None:
     net, output = residual()
     net.inputs = [helper.make_tensor_value_info("image", TensorProto.FLOAT, (2, *IMAGE[1:]))]

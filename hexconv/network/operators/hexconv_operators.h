@@ -19,7 +19,8 @@ extern "C" {
 
 enum hexconv_dtype {
     HEXCONV_FLOAT32, HEXCONV_UINT8, HEXCONV_INT8, HEXCONV_INT16, HEXCONV_INT32,
-    HEXCONV_INT64, HEXCONV_FLOAT16, HEXCONV_FLOAT64, HEXCONV_BOOL /* of `other` alone */
+    HEXCONV_INT64, HEXCONV_FLOAT16, HEXCONV_FLOAT64, HEXCONV_BOOL, /* of `other` alone */
+    HEXCONV_UINT16 /* likewise, of constants; other tensors of uint16 are HEXCONV_INT16, each code 2^15 less */
 };
 
 enum hexconv_layout {
