@@ -21,7 +21,7 @@ import numpy as np
 from hexconv.analyze.needed import needed_macs
 from hexconv.apart import Ending, Task, cores
 from hexconv.apart.parallel import do_apart
-from hexconv.errors import RunFailed
+from hexconv.errors import RunFailed, Unsupported
 from hexconv.model import Imported, import_model
 from hexconv.model.graph import Graph
 from hexconv.network.built_network import Wanted, compiled_network, write_compiled
@@ -137,7 +137,8 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
 
     Raises:
         InputError: the model or its inputs can't be used, or ONNX Runtime refuses the model.
-        Unsupported: ONNX Runtime's tensors have other sizes than the model's shapes say.
+        Unsupported: C gets no input and no output of the model, or ONNX Runtime's tensors have other sizes than the
+            model's shapes say.
         ToolMissing: ONNX Runtime is not installed, or what compiles and runs the program.
     """
     runtime()  # a missing ONNX Runtime is reported before anything that takes time
@@ -149,6 +150,7 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
     tell("planning", 0, steps)
     planned = simulable(plan(imported, wanted.question))
     imported = planned.imported
+    check_ports(path.name, planned.open_program)
     tapped = [*inner_tensors(imported), *step_tensors(planned.open_program, imported.graph)]
     found = {**inputs, **whole.tapped(tapped, inputs)}
     compared_steps.check_given(path.name, planned.open_program, found)
@@ -193,6 +195,16 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
         outputs_of(pairs) if pairs else None,
         wanted.engine,
     )
+
+
+def check_ports(model: str, program: Program) -> None:
+    """Check that C gets an input or an output of a model, since a function needs a parameter.
+
+    Raises:
+        Unsupported: it gets none.
+    """
+    if not program.inputs and not program.outputs:
+        raise Unsupported(f"{model}: {'; '.join(program.lost)}")
 
 
 def inner_tensors(imported: Imported) -> list[str]:

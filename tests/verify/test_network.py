@@ -194,6 +194,16 @@ def test_a_chain_and_an_output_that_are_not_compared_are_named_with_the_reason(
     assert answer.startswith("net.onnx on llvm: not compared (chains: 1 not compared; ")
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "float16"])
+def test_a_model_of_which_c_gets_no_input_and_no_output_is_refused(dtype: str, verify: Verify) -> None:
+    net = Builder("net", (1, 4), helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    model = net.model(net.node("Reshape", ["image", net.constant([4, 1], "int64")]))
+    model.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(net.dtype, (4, 1)))
+    said = verify(model, "--target", "llvm")
+    assert (said["code"], said["error"].count("\n")) == (2, 1)
+    assert said["error"].startswith(f"hexconv: net.onnx: image is {dtype}, which C doesn't get")
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 def test_a_window_behind_the_image_is_refused_as_build_refuses_it(op: str, verify: Verify, tmp_path: Path) -> None:
     """ONNX's shapes have one more row and column than ONNX Runtime's tensor."""
