@@ -66,7 +66,7 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         yield one_line(verdict.note)
     for output in verdict.outputs:
         yield _output_line(output)
-    if verdict.many and verdict.outputs[0].answer != "not compared":
+    if verdict.many:
         yield _many_line(verdict.many)
     packets = f", {verdict.packets} packets" if verdict.packets is not None else ""
     if verdict.critical_packets not in (None, verdict.packets):

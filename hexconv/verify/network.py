@@ -163,7 +163,7 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
         tell("running", 2, steps)
         ran = run(inputs, given_to(program, found), keeps=True)
         pairs = []
-        for number, draw in enumerate(many):
+        for number, draw in enumerate(many if program.outputs else ()):
             tell(f"running input {number + 1} of {len(many)}", 3 + number, steps)
             pairs.append(_pair(whole, run, draw()))
     reason, ran = (ran, None) if isinstance(ran, str) else ("", ran)
@@ -180,6 +180,8 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
     outputs = tuple(
         _output(whole, chains, verdicts, name, found[name], made[name], plain[name]) for name in whole.outputs
     )
+    compared = {output.name for output in outputs if output.answer != "not compared"}
+    is_compared = bool(pairs) and program.outputs[0].name in compared
     return NetworkVerdict(
         path.name,
         wanted.target,
@@ -192,7 +194,7 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
         ran.packets if ran else None,
         ran.critical_packets if ran else None,
         reason,
-        outputs_of(pairs) if pairs else None,
+        outputs_of(pairs) if is_compared else None,
         wanted.engine,
     )
 

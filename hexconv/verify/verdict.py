@@ -302,7 +302,7 @@ class NetworkVerdict:
         packets: the packets of a call on the simulator, of all threads; None on another target.
         critical_packets: the packets of the slowest thread, step by step; None on another target.
         reason: why the program was not run; empty where it was.
-        many: the first output over many inputs; None where one input was asked for.
+        many: the first output over many inputs; None where one input was asked for, or that output is not compared.
         engine: how the matrix engine requantises what it computes; what is `fast` is held against numpy alone.
     """
 

@@ -204,6 +204,20 @@ def test_a_model_of_which_c_gets_no_input_and_no_output_is_refused(dtype: str, v
     assert said["error"].startswith(f"hexconv: net.onnx: image is {dtype}, which C doesn't get")
 
 
+@pytest.mark.parametrize(("op", "how"), [("Cast", {"to": TensorProto.FLOAT16}), ("Hardmax", {})])
+def test_an_output_that_is_not_compared_has_no_figures_over_many_inputs(
+    op: str, how: dict[str, Any], verify: Verify, tmp_path: Path
+) -> None:
+    """C gets no float16, and no operator computes Hardmax: the output is ONNX Runtime's own."""
+    net, output = residual()
+    (tmp_path / "inputs").mkdir()
+    np.save(tmp_path / "inputs" / "a.npy", np.zeros(IMAGE, np.float32))
+    model = net.model(net.node(op, [output], **how))
+    said = verify(model, "--target", "llvm", "--inputs", str(tmp_path / "inputs"))
+    assert (said["code"], said["error"], said["many"]) == (0, "", None)
+    assert said["outputs"][0]["answer"] == "not compared"
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 def test_a_window_behind_the_image_is_refused_as_build_refuses_it(op: str, verify: Verify, tmp_path: Path) -> None:
     """ONNX's shapes have one more row and column than ONNX Runtime's tensor."""
