@@ -44,8 +44,8 @@ def verify(
 
     Each conv, chain, operator and output holds, differs, or is not compared. A difference that is proven to be
     float32's rounding is counted, and does not fail; nor does one within what a table of 256 codes adds, where it
-    stands for a function behind sums, which is counted apart. It exits with 0 if nothing differs, with 1 if anything does, and
-    with 2 if no chain and no output could be compared.
+    stands for a function behind sums, which is counted apart. It exits with 0 if nothing differs, with 1 if anything
+    does, and with 2 if no chain and no output could be compared.
 
     Args:
         model: name the .onnx file.

@@ -2,7 +2,8 @@
 
 Numpy is held against the definition, and the table behind it, entry by entry. ONNX Runtime is a second witness: where
 its element is another one, the difference is proven to be float32's rounding if both lie within the error bound of the
-definition (`hexconv.verify.definition`). Where it is not, ONNX Runtime is asked again, node by node: what it fuses may
+definition (`hexconv.verify.definition`), or counted as a table's if they lie within that bound and what a table in
+place of a function behind sums may add. Where they don't, ONNX Runtime is asked again, node by node: what it fuses may
 leave the definition, as a bias of another scale than its sums does.
 """
 
