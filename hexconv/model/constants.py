@@ -48,12 +48,17 @@ def _definition(
     if node.op_type in QUANTISERS:
         codes = values[node.input[0]].dtype if node.op_type == "DequantizeLinear" else _coded(node, attributes, values)
         return QUANTISERS[node.op_type] if codes.name.removeprefix("u").startswith("int") else None
-    opset = next((imported.version for imported in opsets if imported.domain in ("", "ai.onnx")), 1)
+    opset = opset_of(opsets)
     if node.op_type != "BatchNormalization" or opset >= SINCE_INFERENCE:
         return None
     if any(node.output[1:]):
         raise Refused(f"{node.op_type} of opset {opset} has outputs of training; export it for inference")
     return _normalized
+
+
+def opset_of(opsets: Opsets) -> int:
+    """The opset of ONNX's own operators among those of a model."""
+    return next((imported.version for imported in opsets if imported.domain in ("", "ai.onnx")), 1)
 
 
 def _coded(node: onnx.NodeProto, attributes: Attributes, values: Values) -> np.dtype[Any]:
@@ -168,6 +173,11 @@ class Constants:
         for node in model.graph.node:
             if self._is_shape(node) or (_folds(node) and all(name in self for name in node.input if name)):
                 self._made.update(dict.fromkeys(node.output, node))
+
+    @property
+    def opset(self) -> int:
+        """The opset of ONNX's own operators, which says what a node means."""
+        return opset_of(self._opsets)
 
     def __contains__(self, name: str) -> bool:
         """Whether a tensor is a constant."""

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from hexconv.model.constants import Array, Shape
+from hexconv.model.constants import Array, Shape, opset_of
 from hexconv.model.graph import RELABELS, Graph, Node, passes
 
 MOVES = frozenset((*RELABELS, "Transpose", "Slice", "DepthToSpace", "SpaceToDepth"))
@@ -49,7 +49,7 @@ class Edits:
     def __post_init__(self) -> None:
         self.protos = dict(zip(self.graph.nodes, self.model.graph.node, strict=True))
         self.names = {name for node in self.graph.nodes for name in (*node.inputs, *node.outputs)}
-        self.opset = next((each.version for each in self.model.opset_import if each.domain in ("", "ai.onnx")), 1)
+        self.opset = opset_of(self.model.opset_import)
 
     def path(self, tensor: str, *, alone: bool) -> list[Node]:
         """The nodes that lead to a tensor and only move or pad values, the nearest first.

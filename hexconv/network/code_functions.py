@@ -44,6 +44,7 @@ from hexconv.network.program_steps import (
     Operand,
     Operation,
     Powers,
+    extents_of,
     is_codes,
 )
 from hexconv.run.tensors import Array
@@ -118,19 +119,49 @@ def _read_normalised(reading: Reading, node: Node) -> None:
 
 
 def _read_softmax(reading: Reading, node: Node) -> None:
-    rank = len(reading.shape(node.outputs[0]))
-    source = reading.dense(reading.held(node.inputs[0]))
-    if not is_codes(source):
-        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    source, opset = reading.held(node.inputs[0]), reading.graph.constants.opset
+    axes = _axes_of_softmax(node, reading.shape(node.inputs[0]), opset)
+    _add_softmax(reading, node, source, reading.result(node.outputs[0]), axes)
+
+
+SINCE_ONE_AXIS = 13
+"""The first opset whose Softmax is along one axis, the last by default; before, it is over all from an axis on."""
+
+
+def _axes_of_softmax(node: Node, shape: tuple[int, ...], opset: int) -> tuple[int, ...]:
+    """The axes over which a Softmax of some opset is: the last one, or all from the second on, where it names none.
+
+    Raises:
+        Refused: its input has another number of axes than operators take.
+    """
+    rank = len(shape)
     if rank not in PLACES:
         raise Refused(f"its input has {rank} axes; it takes tensors of 2 to 4 axes here")
-    axis = int(node.attributes.get("axis", -1)) % rank
+    if opset >= SINCE_ONE_AXIS:
+        return (int(node.attributes.get("axis", -1)) % rank,)
+    axis = int(node.attributes.get("axis", 1)) % rank
+    return tuple(at for at in range(axis, rank) if shape[at] > 1) or (axis,)
+
+
+def _add_softmax(reading: Reading, node: Node, source: Operand, result: Operand, axes: tuple[int, ...]) -> None:
+    """Add a softmax over some of the last axes; one over several is over the columns of a matrix.
+
+    Raises:
+        Refused: it reads no codes.
+    """
+    if not is_codes(source):
+        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    shape = reading.shape(node.inputs[0])
+    place = PLACES[len(shape)][axes[0]] if len(axes) == 1 else CHANNEL_AXIS
     apart = np.arange(256, dtype=np.float64) * np.float64(np.float32(source.scale))
-    how = Powers(reading.constant(f"{node.outputs[0]}:powers", np.exp(-apart).astype(np.float32)), PLACES[rank][axis])
-    result = reading.result(node.outputs[0])
-    if how.axis == CHANNEL_AXIS and not source.is_one_order:  # many lines at once: their elements lie side by side
+    how = Powers(reading.constant(f"{node.outputs[0]}:powers", np.exp(-apart).astype(np.float32)), place)
+    source = source if len(axes) > 1 else reading.dense(source)
+    if len(axes) > 1 or (place == CHANNEL_AXIS and not source.is_one_order):  # many lines: elements lie side by side
         source, result = reading.convert(source, NCHW), replace(result, layout=NCHW)
         reading.hold(result.buffer, result.as_numbers)
+    if len(axes) > 1:
+        matrix = extents_of((prod(shape[: axes[0]]), prod(shape[axes[0] :])))
+        source, result = source.reshaped(matrix), result.reshaped(matrix)
     reading.add("softmax", node, [source], result, how)
 
 
