@@ -1,6 +1,6 @@
 """Operators that move elements: views of memory, concatenation, rows and columns of Resize."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -67,23 +67,29 @@ def _resize_of(reading: Reading, node: Node, source: Operand, result: Operand) -
     """Work out both axes of a resize.
 
     Raises:
-        Refused: the interpolation is cubic, or a mode or an axis isn't known here.
+        Refused: the interpolation is cubic or smoothed, or a mode or an axis isn't known here.
     """
-    axes = [_axis_of(reading, node, name, source, result) for name in SPATIAL]
+    scales = _scales(reading, node)
+    axes = [_axis_of(reading, node, name, source, result, scales) for name in SPATIAL]
     if source.extents[0] != result.extents[0] or source.extents[3] != result.extents[3]:
         raise Refused("it resizes the batch or the channels; it resizes rows and columns alone here")
     return Resize(*axes)
 
 
-def _axis_of(reading: Reading, node: Node, name: str, source: Operand, result: Operand) -> Axis:
+def _axis_of(
+    reading: Reading, node: Node, name: str, source: Operand, result: Operand, scales: Mapping[int, float]
+) -> Axis:
     size, made = source.extents[SPATIAL[name]], result.extents[SPATIAL[name]]
-    at = np.round(_coordinates(node, size, made, _scale(reading, node, name, size, made)), EXACT_DIGITS)
+    scale, is_old = scales.get(SPATIAL[name], made / size), _is_old(reading, node)
+    at = np.round(_coordinates(node, size, made, scale, is_old), EXACT_DIGITS)
     mode = node.attributes.get("mode", b"nearest")
     if mode == b"nearest":
-        default = b"floor" if node.op == "Upsample" else b"round_prefer_floor"
+        default = (b"floor" if scale >= 1 else b"ceil") if is_old else b"round_prefer_floor"
         first = np.clip(ROUNDED[node.attributes.get("nearest_mode", default)](at), 0, size - 1)
         part = np.zeros(made)
     elif mode == b"linear":
+        if scale < 1 and node.attributes.get("antialias", 0):
+            raise Refused("it sets antialias where it makes a side smaller; export it without antialias")
         at = np.clip(at, 0, size - 1)
         first, part = np.floor(at), at - np.floor(at)
     else:
@@ -92,12 +98,24 @@ def _axis_of(reading: Reading, node: Node, name: str, source: Operand, result: O
     return Axis(reading.constant(names[0], first.astype(np.int32)), reading.constant(names[1], part.astype(np.float32)))
 
 
-def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
+RATIOS: dict[bytes, Callable[[list[float]], float]] = {b"not_larger": min, b"not_smaller": max}
+"""What keeps the ratio of an image's sides, of the quotients of sizes: one scale of all axes."""
+FIRST_MODES = 11
+"""The first opset whose Resize names how it computes coordinates; before, it reads scales as Upsample does."""
+
+
+def _is_old(reading: Reading, node: Node) -> bool:
+    """Whether a node is older than the modes of coordinates: nearest ones are cut off, or rounded up where it shrinks.
+
+    So ONNX Runtime does, and ONNX's own example of Resize-10, for which ONNX has no words.
+    """
+    return node.op == "Upsample" or reading.graph.constants.opset < FIRST_MODES
+
+
+def _coordinates(node: Node, size: int, made: int, scale: float, is_old: bool) -> Array:
     """Return the coordinate in the source of each place of the result, along one axis."""
     places = np.arange(made)
-    mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel")
-    if node.op == "Upsample":
-        mode = b"asymmetric"
+    mode = b"asymmetric" if is_old else node.attributes.get("coordinate_transformation_mode", b"half_pixel")
     if mode == b"asymmetric":
         return places / scale
     if mode == b"align_corners":
@@ -109,12 +127,27 @@ def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
     raise Refused(f"it computes coordinates by {mode.decode(errors='replace')}, which is not known here")
 
 
-def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> float:
-    """Return the scale of an axis: the model's if it states one, else the quotient of the sizes."""
-    stated = node.input(1 if node.op == "Upsample" or len(node.inputs) == 2 else 2)
-    if not stated or not reading.graph.is_constant(stated) or reading.graph.value(stated).size != 4:
-        return made / size
-    return float(reading.graph.value(stated)[2 if name == "rows" else 3])
+def _scales(reading: Reading, node: Node) -> dict[int, float]:
+    """Return the scales that a model states, by the places of their axes in N, H, W, C.
+
+    Where it states sizes, they are the quotients of these, but for one that keeps the ratio of an image's sides.
+
+    Raises:
+        Refused: the scales are no constants, or the input has other axes than operators take.
+    """
+    shape = reading.shape(node.inputs[0])
+    if len(shape) not in PLACES:
+        raise Refused(f"its input has {len(shape)} axes; it takes tensors of 2 to 4 axes here")
+    name = node.input(1 if _is_old(reading, node) else 2)
+    if name and not reading.graph.is_constant(name):
+        raise Refused(f"its scales {name} depend on the model's input")
+    stated = reading.graph.value(name) if name else np.array(node.attributes.get("scales", ()))
+    axes = node.attributes.get("axes") or range(len(shape))
+    keeps_ratio = RATIOS.get(node.attributes.get("keep_aspect_ratio_policy", b"stretch"))
+    if keeps_ratio and (sizes := whole_numbers(reading, node, 3, "")):
+        quotients = [made / shape[axis] for axis, made in zip(axes, sizes, strict=True)]
+        stated = np.full(len(quotients), keeps_ratio(quotients))
+    return {PLACES[len(shape)][axis]: float(scale) for axis, scale in zip(axes, stated, strict=False)}
 
 
 def _read_reshape(reading: Reading, node: Node) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hexconv.errors import Unsupported
 from hexconv.network.answer import answer
 from hexconv.network.built_network import read_network
 from tests.network.models import SHAPE, OneOperator, saved
 from tests.network.test_operators import WANTED, node_by_node
 
 Build = Callable[[OneOperator], str]
+FIRST_QUANTISERS = 10
 
 
 def softmax(shape: tuple[int, ...], reals: bool = False, **told: Any) -> Build:
@@ -27,6 +29,28 @@ def softmax(shape: tuple[int, ...], reals: bool = False, **told: Any) -> Build:
     return built
 
 
+def resize(scales: tuple[float, ...] = (), op: str = "Resize", stated: str = "scales", **told: Any) -> Build:
+    """A resize by scales of all axes, or of those that it names; as `stated`: an input, an attribute, or as sizes."""
+
+    def built(net: OneOperator) -> str:
+        image = "image" if net.reals else net.image()[0]
+        own = {"scales": scales} if stated == "attribute" else {}
+        if stated == "sizes":
+            numbers = ["", "", net.constant([7, 13], "int64")]
+        else:
+            regions = [net.constant([], "float32")] if net.opset > FIRST_QUANTISERS else []
+            numbers = [] if own else [*regions, net.constant(scales, "float32")]
+        return net.ended(net.node(op, [image, *numbers], **own, **told))
+
+    return built
+
+
+def resize_of_two(axes: list[int], policy: str = "stretch") -> Build:
+    told: dict[str, Any] = {"axes": axes, "keep_aspect_ratio_policy": policy, "mode": "linear"}
+    told["coordinate_transformation_mode"] = "asymmetric"
+    return resize(**told, scales=(1.37, 0.73), stated="scales" if policy == "stretch" else "sizes")
+
+
 IN_OLD_MODELS = {
     "softmax of all": (12, softmax((1, 3, 4, 4))),
     "softmax of all, as floats": (11, softmax((1, 3, 4, 4), reals=True)),
@@ -39,12 +63,23 @@ IN_OLD_MODELS = {
     "softmax of a row": (12, softmax((2, 24))),
     "softmax along channels": (13, softmax((1, 3, 4, 4), axis=1)),
     "softmax along the last axis": (13, softmax((1, 3, 4, 4))),
+    "resize, nearest": (10, resize((1, 1, 1.37, 2))),
+    "resize, nearest, to fewer": (10, resize((1, 1, 0.73, 0.37))),
+    "resize, linear": (10, resize((1, 1, 2, 1.37), mode="linear")),
+    "resize, linear, to fewer": (10, resize((1, 1, 0.73, 1), mode="linear")),
+    "resize of opset 11, linear": (11, resize((1, 1, 1.37, 0.73), mode="linear")),
+    "resize of some axes": (18, resize_of_two([2, -1])),
+    "resize of some axes in another order": (18, resize_of_two([3, 2])),
+    "resize to no larger sizes": (18, resize_of_two([2, 3], "not_larger")),
+    "resize to no smaller sizes": (18, resize_of_two([2, 3], "not_smaller")),
+    "upsample by an input": (9, resize((1, 1, 1.37, 2), "Upsample", mode="nearest")),
+    "upsample by an attribute": (8, resize((1, 1, 1.37, 2), "Upsample", "attribute", mode="linear")),
 }
 """By name, an opset and an operator that means something else in another one."""
 
 
 def of_opset(opset: int, build: Build, path: Path, seed: int = 0) -> Path:
-    net = OneOperator(seed)
+    net = OneOperator(seed, reals=opset < FIRST_QUANTISERS)
     net.opset = opset
     return saved(net, [build(net)], path)
 
@@ -59,8 +94,23 @@ def test_an_operator_means_what_its_opset_says(name: str, tmp_path: Path) -> Non
         assert found.shape == expected.shape
         assert len(np.unique(expected)) > 2
         steps = np.abs(found - expected) / np.min(np.diff(np.unique(expected)))
-        if "floats" in name:
+        if "floats" in name or "upsample" in name:
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
         else:
             assert steps.max() < 1.5
             assert np.count_nonzero(steps > 0.5) <= 0.002 * found.size + 1
+
+
+def test_a_resize_that_smooths_what_it_makes_smaller_is_refused(tmp_path: Path) -> None:
+    for name, scales in (("smaller", (1, 1, 1, 0.5)), ("larger", (1, 1, 2, 1))):
+        path = of_opset(18, resize(scales, mode="linear", antialias=1), tmp_path / f"{name}.onnx")
+        if name == "larger":
+            image = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
+            [expected], [found] = (
+                node_by_node(path, image),
+                answer(read_network(path, WANTED), {"image": image}).values(),
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+            continue
+        with pytest.raises(Unsupported, match="it sets antialias where it makes a side smaller"):
+            read_network(path, WANTED)
