@@ -131,9 +131,10 @@ def clamp_of(graph: Graph, node: Node) -> Clamp | None:
     if node.op != "Clip":
         return None
     try:
-        return Clamp(_bound(graph, node, 1, "min", -inf), _bound(graph, node, 2, "max", inf))
+        low, high = _bound(graph, node, 1, "min", -inf), _bound(graph, node, 2, "max", inf)
     except Refused:
         return None
+    return Clamp(min(low, high), high)  # bounds that don't meet leave the upper one
 
 
 def _bound(graph: Graph, node: Node, index: int, attribute: str, default: float) -> float:

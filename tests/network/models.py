@@ -64,6 +64,12 @@ def clip(net: OneOperator) -> str:
     return net.ended(net.relu6(net.image()[0]))
 
 
+def clip_to_its_maximum(net: OneOperator) -> str:
+    """Bounds that don't meet: ONNX gives the upper one."""
+    bounds = [net.constant(bound, "float32") for bound in (0.75, 0.5)]
+    return net.ended(net.node("Clip", [net.image()[0], *bounds]))
+
+
 def max_pool(net: OneOperator) -> str:
     return net.ended(net.node("MaxPool", [net.image()[0]], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]))
 
@@ -241,6 +247,7 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         multiply,
         halves,
         clip,
+        clip_to_its_maximum,
         max_pool,
         max_pool_rounded_up,
         average_pool,
@@ -275,6 +282,7 @@ EXACT = (
     "add_constant",
     "halves",
     "clip",
+    "clip_to_its_maximum",
     "max_pool",
     "max_pool_rounded_up",
     "max_pool_of_eights",

@@ -102,7 +102,7 @@ class Around(Filters):
         return replace(real, name=self.node("Relu", [real.name]), is_signed=False)
 
     def clip(self, real: Real) -> Real:
-        low, high = self.of((0, 6), (0, 6), (0, None), (None, 1.5), (-1, 1), (0, 0.7))
+        low, high = self.of((0, 6), (0, 6), (0, None), (None, 1.5), (-1, 1), (0, 0.7), (0.7, 0.5))
         if self.opset < 11:
             rest: dict[str, Any] = {
                 key: float(value) for key, value in (("min", low), ("max", high)) if value is not None
