@@ -1,12 +1,12 @@
 """Operators on one number: quantisers, clamps, tables of functions, normalisation, softmax."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import frexp, prod
 
 import numpy as np
 
-from hexconv.model.affine import clamp_of
+from hexconv.model.affine import clamp_of, is_per_channel
 from hexconv.model.graph import Node
 from hexconv.model.pointwise import ACTIVATIONS, SMOOTH, computed
 from hexconv.model.refused import Refused
@@ -83,35 +83,90 @@ def _read_same(reading: Reading, node: Node) -> None:
     reading.meaning(node.inputs[0], node.outputs[0], source.scale, source.zero_point)
 
 
+def _read_dropout(reading: Reading, node: Node) -> None:
+    training = node.input(2)
+    if training and not (reading.graph.is_constant(training) and not reading.graph.value(training).any()):
+        raise Refused("it is in training mode; export it for inference")
+    _read_same(reading, node)
+
+
 def _read_function(reading: Reading, node: Node) -> None:
-    """Look up a function of one number, of each code that there is; its other inputs are constants."""
-    moving = next((name for name in node.inputs if name and not reading.graph.is_constant(name)), node.inputs[0])
-    source = reading.held(moving)
+    """Look up a function of one number, of each code that there is, of each channel; other inputs are constants."""
+    graph = reading.graph
+    moving = list(dict.fromkeys(name for name in node.inputs if name and not graph.is_constant(name)))
+    if len(moving) > 1:
+        raise Refused(f"it reads {' and '.join(moving)}; it takes one tensor here, and constants beside it")
+    tensor = moving[0] if moving else node.inputs[0]
+    _add_function(reading, node, tensor, reading.held(tensor), reading.result)
+
+
+def _add_function(reading: Reading, node: Node, tensor: str, source: Operand, result: Callable[[str], Operand]) -> None:
+    """Add a function of one number.
+
+    Args:
+        reading: the reader.
+        node: a node of ONNX's own.
+        tensor: its input that is no constant.
+        source: the codes of this input.
+        result: makes the operand of its output.
+
+    Raises:
+        Refused: it reads no codes, or constants that differ within a channel.
+    """
+    source, apart = _codes_of(reading, source), _channels_apart(reading, node, tensor)
+    reals = _reals_of(source).astype(np.float32).astype(np.float64)
+    of_channels = np.multiply.outer(reals, np.ones(apart))
+    made = computed(reading.graph, node, {tensor: of_channels})[node.outputs[0]]
+    values = made.astype(np.float32).reshape(CODES, -1).T
+    name = reading.constant(f"{node.outputs[0]}:function", values)
+    reading.add("map", node, [source], result(node.outputs[0]), Map(name, len(values)))
+
+
+def _channels_apart(reading: Reading, node: Node, tensor: str) -> tuple[int, ...]:
+    """Sizes of all axes but the first for which a function differs: of the channels alone, or none.
+
+    Raises:
+        Refused: its constants differ within a channel.
+    """
+    graph, shape = reading.graph, reading.shape(tensor)
+    constants = [name for name in node.inputs if name and name != tensor]
+    if all(graph.value(name).size == 1 for name in constants):
+        return ()
+    if len(shape) in PLACES and all(is_per_channel(graph, name, tensor, shape[1]) for name in constants):
+        return (shape[1], *[1] * (len(shape) - 2))
+    told = " and ".join(f"{name} {list(graph.value(name).shape)}" for name in constants)
+    raise Refused(f"it reads {told} beside a tensor of {list(shape)}; it takes one number, or one a channel, here")
+
+
+def _codes_of(reading: Reading, source: Operand) -> Operand:
+    """Return codes that an operator reads, one by one.
+
+    Raises:
+        Refused: it reads no codes.
+    """
     if not is_codes(source):
         raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
-    source = reading.dense(source)
-    codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
-    reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
-    made = computed(reading.graph, node, {moving: reals.astype(np.float32).astype(np.float64)})
-    values = made[node.outputs[0]].astype(np.float32)
-    if values.size != 256:
-        raise Refused("its other inputs are not single numbers; it is a function of one number here")
-    name = reading.constant(f"{node.outputs[0]}:function", values.reshape(1, 256))
-    reading.add("map", node, [source], reading.result(node.outputs[0]), Map(name, 1))
+    return reading.dense(source)
+
+
+def _reals_of(source: Operand) -> Array:
+    """Return the numbers that all codes stand for, from code 0 of uint8 on."""
+    codes = np.arange(CODES, dtype=np.uint8).view(source.dtype).astype(np.float64)
+    return (codes - source.zero_point) * np.float64(np.float32(source.scale))
 
 
 def _read_normalised(reading: Reading, node: Node) -> None:
     """Look up a BatchNormalization, for each channel of each code that there is."""
-    source = reading.dense(reading.held(node.inputs[0]))
-    if not is_codes(source):
-        raise Refused(f"it reads {source.dtype}; it takes codes of 8 bits here: put a QuantizeLinear before it")
+    source = _codes_of(reading, reading.held(node.inputs[0]))
+    if any(node.outputs[1:]) or node.attributes.get("training_mode", 0):
+        raise Refused("it is in training mode; export it for inference")
+    if not node.attributes.get("spatial", 1):
+        raise Refused("it sets spatial = 0; it has one mean a channel here")
     if not all(reading.graph.is_constant(name) for name in node.inputs[1:5]):
         raise Refused("its scale, bias, mean or variance depend on the model's input")
     scale, bias, mean, variance = (reading.graph.value(name).astype(np.float64) for name in node.inputs[1:5])
     factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
-    codes = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.float64)
-    reals = (codes - source.zero_point) * np.float64(np.float32(source.scale))
-    values = ((reals - mean[:, None]) * factor[:, None] + bias[:, None]).astype(np.float32)
+    values = ((_reals_of(source) - mean[:, None]) * factor[:, None] + bias[:, None]).astype(np.float32)
     if values.shape != (source.extents[3], 256):
         raise Refused(f"it has {len(mean)} means for {source.extents[3]} channels")
     name = reading.constant(f"{node.outputs[0]}:function", values)
@@ -320,7 +375,7 @@ NODES: Table = {
     "Relu": _read_clamp,
     "Clip": _read_clamp,
     "Identity": _read_same,
-    "Dropout": _read_same,
+    "Dropout": _read_dropout,
     "BatchNormalization": _read_normalised,
     "Softmax": _read_softmax,
 }

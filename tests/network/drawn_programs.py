@@ -170,11 +170,17 @@ class Programs(Network):
         return self.quantised(self.like(value, self.node(op, [real.name, *rest]), value.shape, 1.0))
 
     def with_number(self, op: str, value: Value) -> Value:
-        """Max, Min, Pow or PRelu with a constant of one element."""
+        """Max, Min, Pow or PRelu with a constant of one element, or one a channel; now and then with a tensor."""
         real = self.reals(self.codes(value))
         number = self.of(2.0, 3.0) if op == "Pow" else float(self.random.uniform(-0.5, 0.7))
         shape = self.of((), (1,), (1,) * len(value.shape)) if op != "PRelu" else (1,)
-        pair = [real.name, self.held(np.full(shape, number), "float32")]
+        constant = np.full(shape, number)
+        if op != "Pow" and 1 < len(value.shape) < 5 and self.chance(0.3):
+            constant = self.random.uniform(-0.5, 0.7, (value.shape[1], *[1] * (len(value.shape) - 2)))
+        beside = self.held(constant, "float32")
+        if op != "Pow" and self.chance(0.1):
+            beside = self.reals(self.codes(self.like(value, self.node("Neg", [real.name]), value.shape))).name
+        pair = [real.name, beside]
         made = self.node(op, pair if op in ("Pow", "PRelu") or self.chance(0.7) else pair[::-1])
         return self.closed(self.like(value, made, value.shape))
 

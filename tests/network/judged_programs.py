@@ -37,7 +37,10 @@ SAME = {"Identity", "Dropout", "Cast", "Constant"}
 """Operators that change no number."""
 CONV = frozenset(["Conv"])
 MOST = 10**6
-REFUSALS = re.compile("starts behind the image|lies in its padding alone|reads float32|its mode is edge|the most here")
+REFUSALS = re.compile(
+    "starts behind the image|lies in its padding alone|reads float32|its mode is edge|the most here"
+    "|it takes one tensor here"
+)
 """Why a drawn operator may be left to the caller."""
 FAULTS = {"AveragePool", "MaxPool", "QLinearAveragePool", "ConvTranspose", "Floor", "Ceil", "Round", "ThresholdedRelu"}
 """Of which ONNX's evaluator has faults (ceil_mode, auto_pad, groups), or where float32 decides the side of a step."""
