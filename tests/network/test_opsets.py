@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from hexconv.errors import Unsupported
+from hexconv.network import Wanted
 from hexconv.network.answer import answer
 from hexconv.network.built_network import read_network
+from hexconv.verify import Asked, verify_network
 from tests.network.models import SHAPE, OneOperator, saved
 from tests.network.test_operators import WANTED, node_by_node
 
@@ -99,6 +101,19 @@ def test_an_operator_means_what_its_opset_says(name: str, tmp_path: Path) -> Non
         else:
             assert steps.max() < 1.5
             assert np.count_nonzero(steps > 0.5) <= 0.002 * found.size + 1
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("llvm", "softmax of images"),
+        pytest.param("hexagon", "softmax of all", marks=[pytest.mark.deep, pytest.mark.simulator]),
+        pytest.param("hexagon", "resize, nearest, to fewer", marks=[pytest.mark.deep, pytest.mark.simulator]),
+    ],
+)
+def test_an_operator_of_an_old_opset_is_numpys_in_c(target: Any, name: str, tmp_path: Path) -> None:
+    path = of_opset(*IN_OLD_MODELS[name], tmp_path / "one.onnx")
+    assert verify_network(path, Asked(Wanted(1 << 20, target, isa="v67"), workers=1)).answer == "holds"
 
 
 def test_a_resize_that_smooths_what_it_makes_smaller_is_refused(tmp_path: Path) -> None:
