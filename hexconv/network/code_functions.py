@@ -1,12 +1,13 @@
 """Operators on one number: quantisers, clamps, tables of functions, normalisation, softmax."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import frexp, prod
 
 import numpy as np
 
 from hexconv.model.affine import clamp_of, is_per_channel
+from hexconv.model.contributed import DOMAIN, STANDARD
 from hexconv.model.graph import Node
 from hexconv.model.pointwise import ACTIVATIONS, SMOOTH, computed
 from hexconv.model.refused import Refused
@@ -36,6 +37,7 @@ from hexconv.network.program import (
     Reading,
     Table,
     scale_names,
+    three,
 )
 from hexconv.network.program_steps import (
     NCHW,
@@ -97,10 +99,17 @@ def _read_function(reading: Reading, node: Node) -> None:
     if len(moving) > 1:
         raise Refused(f"it reads {' and '.join(moving)}; it takes one tensor here, and constants beside it")
     tensor = moving[0] if moving else node.inputs[0]
-    _add_function(reading, node, tensor, reading.held(tensor), reading.result)
+    _add_function(reading, node, tensor, reading.held(tensor), reading.result(node.outputs[0]))
 
 
-def _add_function(reading: Reading, node: Node, tensor: str, source: Operand, result: Callable[[str], Operand]) -> None:
+def _read_quantised_function(reading: Reading, node: Node) -> None:
+    """Look up the function of ONNX's own that one of ONNX Runtime's has inside."""
+    inside = replace(node, op=STANDARD[node.op.removeprefix(f"{DOMAIN}.")][0], inputs=node.inputs[:1])
+    result = reading.quantised(node.outputs[0], *scale_names(node, 3), by=node)
+    _add_function(reading, inside, node.inputs[0], reading.dequantised(*three(node)), result)
+
+
+def _add_function(reading: Reading, node: Node, tensor: str, source: Operand, result: Operand) -> None:
     """Add a function of one number.
 
     Args:
@@ -108,7 +117,7 @@ def _add_function(reading: Reading, node: Node, tensor: str, source: Operand, re
         node: a node of ONNX's own.
         tensor: its input that is no constant.
         source: the codes of this input.
-        result: makes the operand of its output.
+        result: its output.
 
     Raises:
         Refused: it reads no codes, or constants that differ within a channel.
@@ -119,7 +128,7 @@ def _add_function(reading: Reading, node: Node, tensor: str, source: Operand, re
     made = computed(reading.graph, node, {tensor: of_channels})[node.outputs[0]]
     values = made.astype(np.float32).reshape(CODES, -1).T
     name = reading.constant(f"{node.outputs[0]}:function", values)
-    reading.add("map", node, [source], result(node.outputs[0]), Map(name, len(values)))
+    reading.add("map", node, [source], result, Map(name, len(values)))
 
 
 def _channels_apart(reading: Reading, node: Node, tensor: str) -> tuple[int, ...]:
@@ -175,16 +184,31 @@ def _read_normalised(reading: Reading, node: Node) -> None:
 
 def _read_softmax(reading: Reading, node: Node) -> None:
     source, opset = reading.held(node.inputs[0]), reading.graph.constants.opset
-    axes = _axes_of_softmax(node, reading.shape(node.inputs[0]), opset)
+    axis = int(node.attributes.get("axis", -1 if opset >= SINCE_ONE_AXIS else 1))
+    axes = _axes_of_softmax(reading.shape(node.inputs[0]), axis, opset)
     _add_softmax(reading, node, source, reading.result(node.outputs[0]), axes)
+
+
+def _read_quantised_softmax(reading: Reading, node: Node) -> None:
+    """Add ONNX Runtime's own, which says by which opset's Softmax it goes, from the last axis on by default.
+
+    ONNX Runtime multiplies shares by the reciprocal of its scale without what that has behind the point.
+    """
+    opset = int(node.attributes.get("opset", reading.graph.constants.opset))
+    axes = _axes_of_softmax(reading.shape(node.inputs[0]), int(node.attributes.get("axis", -1)), opset)
+    result = reading.quantised(node.outputs[0], *scale_names(node, 3), by=node)
+    steps = np.floor(np.float32(1) / np.float32(result.scale))
+    if steps < 1:
+        raise Refused(f"the scale of its result is {result.scale:g}; it takes at most 1, as no share is more")
+    _add_softmax(reading, node, reading.dequantised(*three(node)), replace(result, scale=float(1 / steps)), axes)
 
 
 SINCE_ONE_AXIS = 13
 """The first opset whose Softmax is along one axis, the last by default; before, it is over all from an axis on."""
 
 
-def _axes_of_softmax(node: Node, shape: tuple[int, ...], opset: int) -> tuple[int, ...]:
-    """The axes over which a Softmax of some opset is: the last one, or all from the second on, where it names none.
+def _axes_of_softmax(shape: tuple[int, ...], axis: int, opset: int) -> tuple[int, ...]:
+    """The axes over which a Softmax of some opset is: the one that it names, or all from it on.
 
     Raises:
         Refused: its input has another number of axes than operators take.
@@ -192,10 +216,10 @@ def _axes_of_softmax(node: Node, shape: tuple[int, ...], opset: int) -> tuple[in
     rank = len(shape)
     if rank not in PLACES:
         raise Refused(f"its input has {rank} axes; it takes tensors of 2 to 4 axes here")
+    first = axis % rank
     if opset >= SINCE_ONE_AXIS:
-        return (int(node.attributes.get("axis", -1)) % rank,)
-    axis = int(node.attributes.get("axis", 1)) % rank
-    return tuple(at for at in range(axis, rank) if shape[at] > 1) or (axis,)
+        return (first,)
+    return tuple(at for at in range(first, rank) if shape[at] > 1) or (first,)
 
 
 def _add_softmax(reading: Reading, node: Node, source: Operand, result: Operand, axes: tuple[int, ...]) -> None:
@@ -211,7 +235,8 @@ def _add_softmax(reading: Reading, node: Node, source: Operand, result: Operand,
     apart = np.arange(256, dtype=np.float64) * np.float64(np.float32(source.scale))
     how = Powers(reading.constant(f"{node.outputs[0]}:powers", np.exp(-apart).astype(np.float32)), place)
     source = source if len(axes) > 1 else reading.dense(source)
-    if len(axes) > 1 or (place == CHANNEL_AXIS and not source.is_one_order):  # many lines: elements lie side by side
+    # In NCHW the elements of a matrix's row, and those of many lines of channels at once, lie side by side.
+    if len(axes) > 1 or (place == CHANNEL_AXIS and not source.is_one_order):
         source, result = reading.convert(source, NCHW), replace(result, layout=NCHW)
         reading.hold(result.buffer, result.as_numbers)
     if len(axes) > 1:
@@ -378,4 +403,7 @@ NODES: Table = {
     "Dropout": _read_dropout,
     "BatchNormalization": _read_normalised,
     "Softmax": _read_softmax,
+    f"{DOMAIN}.QLinearSoftmax": _read_quantised_softmax,
+    f"{DOMAIN}.QLinearSigmoid": _read_quantised_function,
+    f"{DOMAIN}.QLinearLeakyRelu": _read_quantised_function,
 }

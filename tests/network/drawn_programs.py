@@ -546,6 +546,25 @@ class Programs(Network):
         spread = 2 / max(value.shape[axis], 2)
         return self.closed(replace(self.like(value, made, value.shape, spread), is_signed=False))
 
+    def own_softmax(self, op: str, value: Value) -> Value | None:
+        """QLinearSoftmax of ONNX Runtime, of old opsets too."""
+        rank, codes = len(value.shape), self.codes(value)
+        if rank not in (2, 3, 4):
+            return None
+        axis, opset = int(self.random.integers(-rank, rank)), self.of(11, 13)
+        over = value.shape[axis % rank :] if opset < 13 else value.shape[axis : axis + 1 or None]
+        made = replace(codes, scale=float(self.near(2 / max(np.prod(over), 2) / 127)))
+        ends = [codes.name, *self.ends_of(codes), *self.ends_of(made)]
+        return replace(made, name=self.node(op, ends, domain=CONTRIB, axis=axis, opset=opset))
+
+    def own_function(self, op: str, value: Value) -> Value:
+        """QLinearSigmoid or QLinearLeakyRelu of ONNX Runtime."""
+        codes = self.codes(value)
+        made = replace(codes, scale=float(self.near(1 / 127 if op == "QLinearSigmoid" else codes.scale)))
+        slope: dict[str, Any] = {} if op == "QLinearSigmoid" else {"alpha": self.of(0.1, -0.2)}
+        ends = [codes.name, *self.ends_of(codes), *self.ends_of(made)]
+        return replace(made, name=self.node(op, ends, domain=CONTRIB, **slope))
+
     def again_scaled(self, _: str, value: Value) -> Value:
         """Quantised once more, by another scale."""
         return self.quantised(self.reals(self.codes(value)))
@@ -600,6 +619,8 @@ OPERATORS: dict[str, tuple[int, Operator]] = {
     "ConvTranspose": (13, _way(Programs.conv_transpose, "ConvTranspose")),
     "BatchNormalization": (9, _way(Programs.normalised_alone, "BatchNormalization")),
     "Softmax": (13, _way(Programs.softmax, "Softmax")),
+    f"{CONTRIB}.QLinearSoftmax": (13, _way(Programs.own_softmax, "QLinearSoftmax")),
+    **{f"{CONTRIB}.{op}": (13, _way(Programs.own_function, op)) for op in ("QLinearSigmoid", "QLinearLeakyRelu")},
     "QuantizeLinear": (9, _way(Programs.again_scaled, "QuantizeLinear")),
     "DequantizeLinear": (9, _way(Programs.again_scaled, "DequantizeLinear")),
     **{op: (9, _way(Programs.the_same, op)) for op in ("Identity", "Dropout")},

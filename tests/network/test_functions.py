@@ -23,7 +23,18 @@ def by(op: str, shape: tuple[int, ...], first: bool = False) -> Build:
 
     def built(net: OneOperator, read: str) -> str:
         numbers = net.constant(net.random.uniform(-1, 1, shape), "float32")
-        return net.node(op, [numbers, read] if first else [read, numbers])
+        return net.ended(net.node(op, [numbers, read] if first else [read, numbers]))
+
+    return built
+
+
+def own(op: str, step: float = 0.0041, **told: Any) -> Build:
+    """One of ONNX Runtime's own, of codes, with a result of codes of this scale."""
+
+    def built(net: OneOperator, read: str) -> str:
+        scale = np.float32(0.02)
+        ends = [net.quantised(read, scale, 120), *net.ends(scale, 120), *net.ends(step, 60)]
+        return net.real(net.node(op, ends, domain="com.microsoft", **told), step, 60)
 
     return built
 
@@ -50,6 +61,14 @@ COMPUTED = {
     "PRelu of one number": by("PRelu", (1, 1, 1)),
     "Max of channels": by("Max", (3, 1, 1)),
     "Min of channels": by("Min", (1, 3, 1, 1), first=True),
+    "QLinearSigmoid": own("QLinearSigmoid"),
+    "QLinearLeakyRelu": own("QLinearLeakyRelu", alpha=-0.2),
+    "QLinearSoftmax": own("QLinearSoftmax", axis=1, opset=13),
+    "QLinearSoftmax along the last axis": own("QLinearSoftmax", opset=13),
+    "QLinearSoftmax of an old opset": own("QLinearSoftmax", axis=3, opset=11),
+    "QLinearSoftmax of an old opset along the last axis": own("QLinearSoftmax", opset=12),
+    "QLinearSoftmax of an old opset over all": own("QLinearSoftmax", 0.00023, axis=1, opset=12),
+    "QLinearSoftmax of an old opset over rows and columns": own("QLinearSoftmax", 0.00023, axis=2, opset=12),
 }
 REFUSED = {
     "Max": (of_tensors("Max"), "it reads .* and .*; it takes one tensor here, and constants beside it"),
@@ -65,7 +84,7 @@ REFUSED = {
 
 def network(build: Build, path: Path, seed: int = 0) -> Path:
     net = OneOperator(seed)
-    return saved(net, [net.ended(build(net, net.image()[0]))], path)
+    return saved(net, [build(net, net.image()[0])], path)
 
 
 @pytest.mark.parametrize("name", COMPUTED)
