@@ -36,6 +36,8 @@ def fold(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Arra
     """
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     definition = _definition(node, opsets, attributes, values)
+    if definition is None and node.op_type in ALONG_AXES and opset_of(opsets) < SINCE_ONE_AXIS:
+        return _evaluated_by_rows(node, opsets, int(attributes.get("axis", 1)), values)
     if definition is None:
         return _evaluated(node, opsets, values)
     return {node.output[0]: definition(attributes, *(values[name] for name in node.input if name))}
@@ -75,6 +77,24 @@ def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str
     with np.errstate(all="ignore"):  # results that are not finite are refused where they matter
         results = ReferenceEvaluator(model).run(None, dict(values))
     return {name: np.asarray(result) for name, result in zip(made, results, strict=True)}
+
+
+def _evaluated_by_rows(node: onnx.NodeProto, opsets: Opsets, axis: int, values: Values) -> dict[str, Array]:
+    """Compute a Softmax, or its kin, over all axes from one on: over the rows of a matrix, as opsets before 13 have it.
+
+    The evaluator computes it along that axis alone, as of opset 13.
+
+    >>> softmax, zeros = helper.make_node("Softmax", ["x"], ["y"]), np.zeros((1, 2, 2), np.float32)
+    >>> fold(softmax, [helper.make_opsetid("", 12)], {"x": zeros})["y"].tolist()
+    [[[0.25, 0.25], [0.25, 0.25]]]
+    >>> fold(softmax, [helper.make_opsetid("", 13)], {"x": zeros})["y"].tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+    """
+    [(name, x)] = values.items()
+    first = axis % x.ndim
+    matrix = x.reshape(prod(x.shape[:first]), prod(x.shape[first:]))
+    by_rows = helper.make_node(node.op_type, node.input, node.output, axis=1)
+    return {made: y.reshape(x.shape) for made, y in _evaluated(by_rows, opsets, {name: matrix}).items()}
 
 
 def _dequantized(attributes: Attributes, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
@@ -122,6 +142,9 @@ QUANTISERS = {"QuantizeLinear": _quantized, "DequantizeLinear": _dequantized}
 """The evaluator has them of all granularities, but not of all opsets, and overflows where codes saturate."""
 SINCE_INFERENCE = 14
 """The first opset whose BatchNormalization the evaluator computes for inference."""
+ALONG_AXES = ("Softmax", "LogSoftmax", "Hardmax")
+SINCE_ONE_AXIS = 13
+"""The first opset in which these are along one axis, the last by default; before, they are over all from an axis on."""
 
 
 LARGEST_FOLDED = 2**28

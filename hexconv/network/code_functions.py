@@ -7,6 +7,7 @@ from math import frexp, prod
 import numpy as np
 
 from hexconv.model.affine import clamp_of, is_per_channel
+from hexconv.model.constants import SINCE_ONE_AXIS
 from hexconv.model.contributed import DOMAIN, STANDARD
 from hexconv.model.graph import Node
 from hexconv.model.pointwise import ACTIVATIONS, SMOOTH, computed
@@ -201,10 +202,6 @@ def _read_quantised_softmax(reading: Reading, node: Node) -> None:
     if steps < 1:
         raise Refused(f"the scale of its result is {result.scale:g}; it takes at most 1, as no share is more")
     _add_softmax(reading, node, reading.dequantised(*three(node)), replace(result, scale=float(1 / steps)), axes)
-
-
-SINCE_ONE_AXIS = 13
-"""The first opset whose Softmax is along one axis, the last by default; before, it is over all from an axis on."""
 
 
 def _axes_of_softmax(shape: tuple[int, ...], axis: int, opset: int) -> tuple[int, ...]:

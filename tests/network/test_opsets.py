@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from hexconv.errors import Unsupported
+from hexconv.model.constants import fold
 from hexconv.network import Wanted
 from hexconv.network.answer import answer
 from hexconv.network.built_network import read_network
@@ -114,6 +116,20 @@ def test_an_operator_means_what_its_opset_says(name: str, tmp_path: Path) -> Non
 def test_an_operator_of_an_old_opset_is_numpys_in_c(target: Any, name: str, tmp_path: Path) -> None:
     path = of_opset(*IN_OLD_MODELS[name], tmp_path / "one.onnx")
     assert verify_network(path, Asked(Wanted(1 << 20, target, isa="v67"), workers=1)).answer == "holds"
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, -1])
+@pytest.mark.parametrize("opset", [11, 12, 13])
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_constants_are_folded_as_their_opset_says(op: str, opset: int, axis: int | None, tmp_path: Path) -> None:
+    """Of an image: what ONNX Runtime makes of it is what is folded of a constant."""
+    net = OneOperator()
+    net.opset = opset
+    told: dict[str, Any] = {} if axis is None else {"axis": axis}
+    path = saved(net, [net.node(op, ["image"], **told)], tmp_path / "one.onnx")
+    image = np.random.default_rng(opset).standard_normal(SHAPE).astype(np.float32)
+    folded = fold(net.nodes[-1], [helper.make_opsetid("", opset)], {"image": image})
+    np.testing.assert_allclose(folded[net.nodes[-1].output[0]], node_by_node(path, image)[0], rtol=1e-5)
 
 
 def test_a_resize_that_smooths_what_it_makes_smaller_is_refused(tmp_path: Path) -> None:
