@@ -64,6 +64,10 @@ def _pair_reader(operator: str) -> Callable[[Reading, Node], None]:
     """Make the reader of an operator on two tensors, each as large as the result or broadcast."""
 
     def read(reading: Reading, node: Node) -> None:
+        if "axis" in node.attributes:
+            raise Refused(
+                "it names the axis that it broadcasts along, as before opset 7; convert it to opset 7 or newer"
+            )
         rank = len(reading.shape(node.outputs[0]))
         sources = [reading.source(name, rank) for name in node.inputs]
         _add_pair(reading, operator, node, sources, reading.result(node.outputs[0]))

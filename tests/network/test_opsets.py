@@ -145,3 +145,13 @@ def test_a_resize_that_smooths_what_it_makes_smaller_is_refused(tmp_path: Path) 
             continue
         with pytest.raises(Unsupported, match="it sets antialias where it makes a side smaller"):
             read_network(path, WANTED)
+
+
+def test_a_pair_that_names_the_axis_of_its_constant_is_refused(tmp_path: Path) -> None:
+    """Of opset 6, which ONNX Runtime doesn't have: numbers for rows, which later opsets take for columns."""
+    net = OneOperator(reals=True)
+    net.opset = 6
+    added = net.node("Add", ["image", net.constant(np.arange(SHAPE[2]), "float32")], broadcast=1, axis=2)
+    path = saved(net, [added], tmp_path / "one.onnx")
+    with pytest.raises(Unsupported, match="convert it to opset 7 or newer"):
+        read_network(path, WANTED)
