@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.model.affine import Clamp, clamp_of
 from hexconv.model.chains import Run
 from hexconv.model.graph import Graph, Node, open_sizes, passes
@@ -185,10 +185,18 @@ class ModelOperands:
         """Convert an operand to another layout; a conversion that was made before is reused."""
         sizes = "x".join(map(str, operand.extents))
         target = Operand(f"{operand.buffer} {layout} {sizes}", operand.extents, operand.dtype, layout)
-        raw = operand.as_numbers
-        if not any(step.result.buffer == target.buffer for step in self.steps):
-            self.steps.append(Operation("convert", f"{operand.buffer} to {layout}", (raw,), target))
+        self._convert(operand.as_numbers, target, layout)
         return replace(target, scale=operand.scale, zero_point=operand.zero_point)
+
+    def floats(self, tensor: str, operand: Operand) -> Operand:
+        """Convert the operand of a tensor to the floats that it stands for; a conversion made before is reused."""
+        target = Operand(f"{tensor} as floats", operand.extents, "float32")
+        self._convert(operand, target, "floats")
+        return target
+
+    def _convert(self, operand: Operand, target: Operand, what: str) -> None:
+        if not any(step.result.buffer == target.buffer for step in self.steps):
+            self.steps.append(Operation("convert", f"{operand.buffer} to {what}", (operand,), target))
 
     def add(self, operator: str, node: Node, sources: Sequence[Operand], result: Operand, *how: How) -> None:
         """Add a step.
@@ -440,20 +448,32 @@ class Reading(ModelOperands):
         why = member.refused or ("" if source else f"{member.source}, which it reads, is nothing that C gets")
         if sums:
             why = f"it ends in sums of int32; {last.unfolded or 'put a QuantizeLinear behind it'}"
+        made = len(self.steps)
         if source and not why:
-            self._call_pieces(member, self.dense(source))
-            return
-        made = self._plain(member.result)
+            try:
+                self._call_pieces(member, self._read_by(member, source))
+                return
+            except Unsupported as refusal:
+                del self.steps[made:]
+                why = str(refusal)
         chain = member.case.chain
-        made = made if sums else replace(made, dtype=chain.output_dtype(len(chain.conv) - 1))
-        self._leave(member.case.name, [source] if source else [], made, Other(self._others, CHAIN, reason=why))
+        result = self._plain(member.result)
+        result = result if sums else replace(result, dtype=chain.output_dtype(len(chain.conv) - 1))
+        self._leave(member.case.name, [source] if source else [], result, Other(self._others, CHAIN, reason=why))
+
+    def _read_by(self, member: Member, source: Operand) -> Operand:
+        """The operand that a chain reads: in NHWC, and floats even where the tensor lies as codes."""
+        is_plain = source.same_codes(replace(source.as_numbers, dtype="float32"))
+        if is_plain or member.case.chain.dtype != "float32":
+            return self.dense(source)
+        return self.floats(member.source, source)
 
     def _call_pieces(self, member: Member, at: Operand) -> None:
         for number, (case, weights) in enumerate(member.pieces):
             last = number == len(member.pieces) - 1
             shape, dtype = case.chain.shapes[-1], case.chain.output_dtype(len(case.chain.conv) - 1)
             result = Operand(member.result if last else case.name, shape, dtype, case.chain.output_layout)
-            self.steps.append(Call(case, weights, (at.as_numbers,), result))
+            self.steps.append(Call(case, weights, (at,), result))
             at = result if last else self.dense(result)
         self.hold(member.result, at)
 

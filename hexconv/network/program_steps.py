@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from hexconv.errors import Unsupported
 from hexconv.layout import packed
 from hexconv.run.tensors import Array, Tensors
 from hexconv.spec import Case
@@ -87,6 +88,17 @@ class Operand:
     def is_unclamped(self) -> bool:
         """Whether its elements may have any value."""
         return (self.low, self.high) == (-inf, inf)
+
+    @property
+    def words(self) -> str:
+        """What lies in its memory, in words.
+
+        >>> Operand("x", (1, 4, 4, 1), "uint8", scale=0.5, zero_point=128).words
+        'uint8 1x4x4x1 in NHWC of scale 0.5 and zero point 128'
+        """
+        numbers = (self.scale, self.zero_point) == (1.0, 0)
+        meaning = "" if numbers else f" of scale {self.scale:g} and zero point {self.zero_point}"
+        return f"{self.dtype} {'x'.join(map(str, self.extents))} in {self.layout}{meaning}"
 
     def same_codes(self, result: "Operand") -> bool:
         """Whether a result that holds the same real numbers has the same elements."""
@@ -337,12 +349,27 @@ class Call:
         weights: the tensors of its convs, by the names that a run gives them.
         sources: the one tensor that it reads.
         result: the tensor that it writes.
+
+    Raises:
+        Unsupported: a tensor lies in memory as something else than what the chain has there.
     """
 
     case: Case
     weights: Tensors
     sources: tuple[Operand, ...]
     result: Operand
+
+    def __post_init__(self) -> None:
+        """Refuse tensors of another dtype, other sizes or another layout: code of chains takes memory as it is."""
+        chain, [source] = self.case.chain, self.sources
+        wanted = Operand("", chain.input, chain.dtype, chain.input_layout)
+        made = Operand("", chain.shapes[-1], chain.output_dtype(len(chain.conv) - 1), chain.output_layout)
+        for does, operand, own in (("reads", source, wanted), ("writes", self.result, made)):
+            if operand.words != own.words:
+                raise Unsupported(
+                    f"{self.node} {does} {operand.buffer} as {operand.words}, and its chain {does} {own.words}; "
+                    "quantise what its convs read, their filters and what they write, or none of these"
+                )
 
     @property
     def node(self) -> str:

@@ -142,9 +142,11 @@ class Programs(Network):
     # Convs.
 
     def convs(self, value: Value) -> Value | None:
-        """A conv, a residual block, convs side by side, or squeeze-and-excite."""
+        """A conv, a residual block, convs side by side, or squeeze-and-excite; now and then a conv of floats."""
         if len(value.shape) not in (3, 4):
             return None
+        if self.is_image(value) and self.chance(0.1):
+            return self.conv_of_floats(value)
         source = self.codes(value)
         blocks: list[Callable[[], Codes]] = [lambda: self.conv8(source, self.of(0, 0, 0, 5, 33, 64))] * 4
         blocks += [lambda: self.residual(source)]
@@ -152,6 +154,16 @@ class Programs(Network):
             blocks += [lambda: self.joined(source), lambda: self.pooled(source)]
             blocks += [lambda: self.excited(source)] if self.form != "qoperator" else []
         return self.of(*blocks)()
+
+    def conv_of_floats(self, value: Value) -> Value:
+        """A conv that nobody quantised, of what is read as it is, or of what only moved since it was quantised."""
+        read, shape = self.reals(value).name, list(value.shape)
+        for way in self.of((), ("Slice",), ("Transpose",), ("Split", "Transpose")):
+            read, shape = self.selected(way, read, shape)
+        outputs = self.upto(8)
+        filters = self.random.standard_normal((outputs, shape[1], 1, 1)) / np.sqrt(shape[1])
+        made = self.node("Conv", [read, self.held(filters, "float32")])
+        return self.closed(self.like(value, made, (shape[0], outputs, *shape[2:])))
 
     # Functions of one number.
 
