@@ -300,7 +300,7 @@ class Reading(ModelOperands):
                     self._call(self._chains[name])
             if node in nodes and node not in self._folded:
                 self._read(node, table)
-        results = tuple(self._given_back(name) for name in self.graph.outputs if self._is_port(name))
+        results = tuple(self._given_back(at) for at, name in enumerate(self.graph.outputs) if self._is_port(name))
         return Program(tuple(self.steps), ports, results, self.constants, lost=tuple(self.lost.values()))
 
     def _inputs(self) -> Iterator[Port]:
@@ -477,9 +477,15 @@ class Reading(ModelOperands):
             at = result if last else self.dense(result)
         self.hold(member.result, at)
 
-    def _given_back(self, name: str) -> Port:
-        """The port of an output: its step writes the caller's memory, or a conversion does if the layout differs."""
-        port, held = self._port(name, f"output:{name}"), self.held(name, NCHW)
+    def _given_back(self, at: int) -> Port:
+        """The port of an output: its step writes the caller's memory, or a conversion does if the layout differs.
+
+        Args:
+            at: its place among the outputs; each has memory of its own, of a tensor that is listed again, too.
+        """
+        name, again = self.graph.outputs[at], self.graph.outputs[:at].count(self.graph.outputs[at])
+        port = self._port(name, f"output {again + 1}:{name}" if again else f"output:{name}")
+        held = self.held(name, NCHW)
         made = [step for step in self.steps if step.result.buffer == held.buffer and isinstance(step, Operation)]
         same = (held.dtype, held.extents, held.is_flat) == (port.operand.dtype, port.operand.extents, True)
         is_taken = held.buffer in self._given  # by another output

@@ -174,11 +174,11 @@ def verify_network(path: Path, asked: Asked) -> NetworkVerdict:
         convs = tuple(judged(imported.graph, whole, member, found))
         chains.append(_chain(member, convs, verdicts, reason))
     plain = whole.run(inputs)
-    made: dict[str, Array | str] = {name: _why_none(program, name, reason) for name in whole.outputs}
-    if ran:
-        made |= {port.name: got for port, got in zip(program.outputs, ran.outputs, strict=True)}
+    given, ports = iter(ran.outputs if ran else ()), {port.name for port in program.outputs} if ran else ()
+    made = [next(given) if name in ports else _why_none(program, name, reason) for name in whole.outputs]
     outputs = tuple(
-        _output(whole, chains, verdicts, name, found[name], made[name], plain[name]) for name in whole.outputs
+        _output(whole, chains, verdicts, name, found[name], got, plain[name])
+        for name, got in zip(whole.outputs, made, strict=True)
     )
     compared = {output.name for output in outputs if output.answer != "not compared"}
     is_compared = bool(pairs) and program.outputs[0].name in compared

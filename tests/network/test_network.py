@@ -33,6 +33,7 @@ from hexconv.run.copy_engine import Copies
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import zig
 from hexconv.spec.choices import Engine, Target
+from hexconv.verify import Asked, verify_network
 from tests.build.test_build import (
     COPY_START,
     COPY_WAIT,
@@ -248,6 +249,20 @@ def test_two_outputs_of_one_tensor_are_two_of_the_callers_buffers(tmp_path: Path
     assert one != other
     assert [step.result.buffer for step in program.steps[-2:]] == [one, other]
     assert program.steps[-1].sources[0].buffer == one
+
+
+def test_an_output_that_is_listed_twice_is_written_twice(tmp_path: Path) -> None:
+    """Once by the step that makes the tensor, or by a conversion of a layout; each time to memory of its own."""
+    net = Network()
+    net.inputs = [helper.make_tensor_value_info("image", TensorProto.UINT8, (1, 1, 16, 16))]
+    codes = net.conv8(("image", np.float32(0.02), 128), (4, 1, 3, 3))
+    image = net.node("DepthToSpace", [codes[0]], blocksize=2)
+    path = saved(net, [image, codes[0], image, codes[0], image], tmp_path / "net.onnx")
+    program = read_network(path, Wanted(MIB, "llvm"))
+    assert len({port.operand.buffer for port in program.outputs}) == 5
+    assert len({step.result.buffer for step in program.steps}) == len(program.steps) == 6
+    verdict = verify_network(path, Asked(Wanted(MIB, "llvm"), workers=1))
+    assert [(output.answer, output.differing) for output in verdict.outputs] == [("holds", 0)] * 5
 
 
 def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork]) -> None:
