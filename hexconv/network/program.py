@@ -300,6 +300,9 @@ class Reading(ModelOperands):
                     self._call(self._chains[name])
             if node in nodes and node not in self._folded:
                 self._read(node, table)
+        for name in self.graph.outputs:
+            if self.graph.is_constant(name):
+                self._hold_constant(name)
         results = tuple(self._given_back(at) for at, name in enumerate(self.graph.outputs) if self._is_port(name))
         return Program(tuple(self.steps), ports, results, self.constants, lost=tuple(self.lost.values()))
 
@@ -312,6 +315,17 @@ class Reading(ModelOperands):
                 yield port
             else:
                 self._leave(name, [], self._plain(name), Other(self._others, INPUT, reason=self.lost[name]))
+
+    def _hold_constant(self, name: str) -> None:
+        """Keep an output that is a constant, from which the caller's memory is written; or note why C can't have it."""
+        dtype, cure = self.graph.type_of(name).dtype, "take it off the model's outputs"
+        try:
+            if dtype in COMPUTED:
+                self.hold(name, self.constant_operand(name, None))
+            else:
+                self.lost[name] = f"{name} is a constant of {dtype or 'unknown dtype'}, which C doesn't get; {cure}"
+        except Refused as refusal:
+            self.lost[name] = f"{name} is an output, and {refusal}; {cure}"
 
     def _is_port(self, name: str) -> bool:
         """Whether C gets an input or an output; else it is noted as lost."""

@@ -293,7 +293,7 @@ def _output(
     plain: Array,
 ) -> OutputVerdict:
     """Compare one output of the model: ONNX Runtime's, and that of the run, or why there was none."""
-    made = {output for node in whole.needed([name], ()) for output in node.outputs}
+    made = {name, *(output for node in whole.needed([name], ()) for output in node.outputs)}
     calls = {piece: chain for chain in chains for piece in chain.pieces}
     on_the_way = [step for step in steps if not step.tensor or step.tensor in made]
     given = (

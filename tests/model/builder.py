@@ -72,7 +72,7 @@ class Builder:
         return self.node("Clip", [source, self.constant(0, "float32"), self.constant(6, "float32")])
 
     def model(self, *outputs: str) -> onnx.ModelProto:
-        """The model; its outputs are tensors of any shape."""
+        """The model; its outputs are tensors of any shape, or constants."""
         axes = ["a", "b", "c", "d"]
         infos = [onnx.ValueInfoProto(name=name) for name in outputs]
         versions = [helper.make_opsetid("", self.opset)]
@@ -87,6 +87,7 @@ class Builder:
         model = helper.make_model(graph, opset_imports=versions, ir_version=file_version)
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
         types = {info.name: info.type for info in inferred.graph.value_info}
+        types |= {each.name: helper.make_tensor_type_proto(each.data_type, each.dims) for each in self.initializers}
         for info in infos:
             known = types.get(info.name)
             info.CopyFrom(

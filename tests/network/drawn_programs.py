@@ -94,12 +94,14 @@ class Programs(Network):
         return self.quantised(Real(name, shape))
 
     def outputs(self) -> list[Value]:
-        """What nothing reads, and now and then what others read too; as codes, floats, or in NHWC."""
+        """What nothing reads, and now and then what others read too, or a constant; as codes, floats, or in NHWC."""
         read = {name for node in self.nodes for name in node.input}
         made = {name for node in self.nodes for name in node.output}
         ends = [value for value in self.pool if value.name not in read or self.chance(0.1)]
         ends = [value for value in ends if value.name in made] or [self.reals(self.codes(self.pool[-1]))]
-        return [self.end(value) for value in ends]
+        rows = (2, self.upto(5))
+        constants = [Real(self.held(self.random.standard_normal(rows), "float32"), rows)] if self.chance(0.05) else []
+        return [*(self.end(value) for value in ends), *constants]
 
     def end(self, value: Value) -> Value:
         value = self.reals(value) if self.chance(0.6) else value

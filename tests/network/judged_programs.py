@@ -19,6 +19,7 @@ from hexconv.model import import_model
 from hexconv.model.refused import Refused
 from hexconv.network import Wanted
 from hexconv.network.answer import result_of, stored_by
+from hexconv.network.elements import as_model
 from hexconv.network.planned_model import PlannedModel
 from hexconv.network.program_steps import OTHER, Call, Operation, Other, Program, Step, is_codes
 from hexconv.verify.compared_steps import given_to, in_program, tensors_of, within_float32
@@ -110,7 +111,7 @@ def _simplified(planned: PlannedModel, found: Mapping[str, Array], feed: Mapping
     outputs = []
     for program in (planned.as_read, planned.open_program):
         stored = stored_by(program, feed, given_to(program, found))
-        outputs.append([stored[port.operand.buffer] for port in program.outputs])
+        outputs.append([as_model(stored[port.operand.buffer], port.shape) for port in program.outputs])
     for port, one, other in zip(planned.open_program.outputs, *outputs, strict=True):
         differing = 0 if np.array_equal(one, other, equal_nan=one.dtype.kind == "f") else int(np.sum(one != other))
         told = f"{port.name}: other than before it was simplified"

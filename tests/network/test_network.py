@@ -265,6 +265,23 @@ def test_an_output_that_is_listed_twice_is_written_twice(tmp_path: Path) -> None
     assert [(output.answer, output.differing) for output in verdict.outputs] == [("holds", 0)] * 5
 
 
+def test_an_output_that_is_a_constant_is_written(tmp_path: Path) -> None:
+    """Stored, or computed from constants alone; one that C doesn't get is refused in a line."""
+    net = Network()
+    codes = net.conv8(net.start(), (4, 3, 3, 3))
+    stored = net.weights(2, 3, 4, 5)
+    computed = net.node("Neg", [net.constant(np.arange(6).reshape(2, 3), "int8")])
+    names = [net.real(*codes), stored, computed, net.constant(7, "float32"), computed]
+    path = saved(net, names, tmp_path / "net.onnx")
+    verdict = verify_network(path, Asked(Wanted(MIB, "llvm"), workers=1))
+    assert [(output.name, output.answer, output.differing) for output in verdict.outputs] == [
+        (name, "holds", 0) for name in names
+    ]
+    path = saved(net, [names[0], net.constant([1, 2], "int64")], tmp_path / "wide.onnx")
+    with pytest.raises(Unsupported, match=r"is a constant of int64, which C doesn't get; take it off the model's outp"):
+        read_network(path, Wanted(MIB, "llvm"))
+
+
 def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork]) -> None:
     folder, built = on_host
     network = hexconv.load(folder)["small"]
