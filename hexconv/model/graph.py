@@ -12,6 +12,9 @@ from onnx import helper
 from hexconv.model.constants import SHAPES, SUBGRAPHS, Array, Constants, Shape, elements
 from hexconv.model.contributed import is_optimised, is_standard
 
+NO_SIZE = "0"
+"""A size of 0, as a symbol, so that it counts as not fixed: tensors of no elements are not computed."""
+
 
 @dataclass(frozen=True)
 class TensorType:
@@ -19,7 +22,8 @@ class TensorType:
 
     Attributes:
         dtype: numpy's name of its dtype, such as `float32`; empty where unknown.
-        shape: its sizes; an open size is its symbol, or `?`. None where not even the number of axes is known.
+        shape: its sizes; an open size is its symbol, or `?`, and a size of 0 is `NO_SIZE`. None where not even the
+            number of axes is known.
     """
 
     dtype: str = ""
@@ -29,6 +33,17 @@ class TensorType:
     def is_fixed(self) -> bool:
         """Whether dtype and all sizes are known."""
         return bool(self.dtype) and elements(self.shape) is not None
+
+    @property
+    def lack(self) -> tuple[str, str]:
+        """What its sizes lack where they aren't fixed, and what to do about those of an input, in words.
+
+        >>> TensorType("uint8", ("N", 8)).lack, TensorType("uint8", (NO_SIZE, 8)).lack
+        (('has open sizes', 'say them'), ('has a size of 0', 'say sizes of 1 or more'))
+        """
+        if NO_SIZE in (self.shape or ()):
+            return "has a size of 0", "say sizes of 1 or more"
+        return "has open sizes", "say them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +184,14 @@ def tensor_types(graph: onnx.GraphProto) -> dict[str, TensorType]:
 
 
 def _type(proto: onnx.TypeProto.Tensor) -> TensorType:
-    shape = tuple(_size(dim) for dim in proto.shape.dim) if proto.HasField("shape") else None
+    shape = tuple(size_of(dim) for dim in proto.shape.dim) if proto.HasField("shape") else None
     return TensorType(_dtype(proto.elem_type), shape)
 
 
-def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
-    return dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?"
+def size_of(dim: onnx.TensorShapeProto.Dimension) -> int | str:
+    """The size of an axis, or its symbol."""
+    is_empty = dim.HasField("dim_value") and dim.dim_value == 0
+    return NO_SIZE if is_empty else dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?"
 
 
 def _dtype(data_type: int) -> str:
@@ -256,14 +273,12 @@ def open_sizes(graph: Graph, tensor: str) -> str:
         tensor: the name of one of its tensors, with a size that is open.
     """
     tensor, node = _origin(graph, tensor, lambda found: found.is_fixed)
-    sizes = _words(graph.type_of(tensor))
+    sizes, (lack, cure) = _words(graph.type_of(tensor)), graph.type_of(tensor).lack
     if node is None:
-        return (
-            f"the model's input {tensor} {sizes} has open sizes: say them, --shape {tensor}={_example(graph, tensor)}"
-        )
+        return f"the model's input {tensor} {sizes} {lack}: {cure}, --shape {tensor}={_example(graph, tensor)}"
     return (
-        f"the sizes of {tensor} {sizes} are open: {node.op} {node.name} makes them of {_read(graph, node)}; "
-        "export the model with fixed sizes"
+        f"{tensor} {sizes} {lack}: {node.op} {node.name} makes it of {_read(graph, node)}; "
+        "export the model with fixed sizes of 1 or more"
     )
 
 

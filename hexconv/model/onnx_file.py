@@ -24,7 +24,7 @@ from onnx.shape_inference import infer_shapes
 from hexconv.errors import InputError
 from hexconv.model.constants import Array, Constants
 from hexconv.model.contributed import as_standard
-from hexconv.model.graph import TensorType, tensor_types
+from hexconv.model.graph import TensorType, size_of, tensor_types
 from hexconv.model.refused import Refused
 from hexconv.model.transposed import with_phases
 
@@ -311,7 +311,7 @@ def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, where: str) -> None:
 
 def _check_agrees(where: str, dims: Sequence[onnx.TensorShapeProto.Dimension], sizes: Sequence[int]) -> None:
     """Check that the given sizes change no size that the model fixes."""
-    stated = [dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?" for dim in dims]
+    stated = [size_of(dim) for dim in dims]
     fits = len(stated) == len(sizes) and all(
         s == size for s, size in zip(stated, sizes, strict=True) if isinstance(s, int)
     )

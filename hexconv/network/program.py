@@ -15,6 +15,7 @@ import numpy as np
 from hexconv.errors import InputError, Unsupported
 from hexconv.model.affine import Clamp, clamp_of
 from hexconv.model.chains import Run
+from hexconv.model.constants import elements
 from hexconv.model.graph import Graph, Node, open_sizes, passes
 from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
@@ -137,13 +138,12 @@ class ModelOperands:
         Raises:
             InputError: the model leaves a size of it open.
         """
-        shape = self.graph.type_of(tensor).shape
+        found = self.graph.type_of(tensor)
+        shape, (lack, cure) = found.shape, found.lack
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         if shape is None or len(sizes) < len(shape):
             told = ",".join(map(str, shape)) if shape else "?"
-            raise InputError.because(
-                f"{self.model}: {tensor} has open sizes, {told}", "fix them: --shape INPUT=1,3,224,224"
-            )
+            raise InputError.because(f"{self.model}: {tensor} {lack}, {told}", f"{cure}: --shape INPUT=1,3,224,224")
         return sizes
 
     def source(self, tensor: str, rank: int | None = None) -> Operand:
@@ -318,12 +318,13 @@ class Reading(ModelOperands):
 
     def _hold_constant(self, name: str) -> None:
         """Keep an output that is a constant, from which the caller's memory is written; or note why C can't have it."""
-        dtype, cure = self.graph.type_of(name).dtype, "take it off the model's outputs"
+        found, cure = self.graph.type_of(name), "take it off the model's outputs"
         try:
-            if dtype in COMPUTED:
+            if found.dtype in COMPUTED and elements(found.shape) != 0:
                 self.hold(name, self.constant_operand(name, None))
-            else:
-                self.lost[name] = f"{name} is a constant of {dtype or 'unknown dtype'}, which C doesn't get; {cure}"
+                return
+            what = "no elements" if found.dtype in COMPUTED else found.dtype or "unknown dtype"
+            self.lost[name] = f"{name} is a constant of {what}, which C doesn't get; {cure}"
         except Refused as refusal:
             self.lost[name] = f"{name} is an output, and {refusal}; {cure}"
 
@@ -428,7 +429,8 @@ class Reading(ModelOperands):
                 continue
             found = self.graph.type_of(name)
             if None in reads or not found.is_fixed or found.dtype not in (*COMPUTED, *CARRIED):
-                self.lost[name] = f"{node.op} {node.name} has tensors of open sizes, or of dtypes that C doesn't get"
+                what = "tensors of open sizes, of no elements, or of dtypes that C doesn't get"
+                self.lost[name] = f"{node.op} {node.name} has {what}"
             if found.is_fixed and found.dtype in (*COMPUTED, *CARRIED):
                 how = Other(self._others, node.op, output, words, reason)
                 self._leave(node.name, [operand for operand in reads if operand], self._plain(name), how)

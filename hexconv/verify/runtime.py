@@ -207,8 +207,6 @@ def form_of(graph: Graph, name: str, model: str) -> Form:
     found = graph.type_of(name)
     sizes = [size for size in found.shape or () if isinstance(size, int)]
     if found.shape is None or len(sizes) < len(found.shape):
-        told = ",".join(map(str, found.shape or ("?",)))
-        raise InputError.because(
-            f"{model}: the input {name} has open sizes, {told}", f"say them: --shape {name}=1,3,224,224"
-        )
+        told, (lack, cure) = ",".join(map(str, found.shape or ("?",))), found.lack
+        raise InputError.because(f"{model}: the input {name} {lack}, {told}", f"{cure}: --shape {name}=1,3,224,224")
     return tuple(sizes), found.dtype

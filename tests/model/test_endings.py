@@ -95,6 +95,12 @@ def not_taken(model: onnx.ModelProto, folder: Path) -> str:
             {},
             "the model's input image [N, 4, 8, 8] has open sizes: say them, --shape image=1,4,8,8",
         ),
+        (
+            (0, 4, 8, 8),
+            (4, 4, 3, 3),
+            {},
+            "the model's input image [0, 4, 8, 8] has a size of 0: say sizes of 1 or more, --shape image=1,4,8,8",
+        ),
         ((1, 4, 8, 8), (4, 4, 3, 3), {"pads": [0, -1, 0, 0]}, "its padding is [0, -1, 0, 0]"),
         ((1, 4, 8, 8), (4, 3, 3, 3), {}, "1 groups of 3 channels over an input of 4"),
         ((1, 4, 8, 8), (3, 2, 3, 3), {"group": 2}, "2, which leaves 1 of the 3 channels of its output"),

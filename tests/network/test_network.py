@@ -277,9 +277,12 @@ def test_an_output_that_is_a_constant_is_written(tmp_path: Path) -> None:
     assert [(output.name, output.answer, output.differing) for output in verdict.outputs] == [
         (name, "holds", 0) for name in names
     ]
-    path = saved(net, [names[0], net.constant([1, 2], "int64")], tmp_path / "wide.onnx")
-    with pytest.raises(Unsupported, match=r"is a constant of int64, which C doesn't get; take it off the model's outp"):
-        read_network(path, Wanted(MIB, "llvm"))
+    for values, dtype, words in (([1, 2], "int64", "int64"), ([], "float32", "no elements")):
+        path = saved(net, [names[0], net.constant(values, dtype)], tmp_path / "wide.onnx")
+        with pytest.raises(
+            Unsupported, match=f"is a constant of {words}, which C doesn't get; take it off the model's"
+        ):
+            read_network(path, Wanted(MIB, "llvm"))
 
 
 def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork]) -> None:
@@ -447,5 +450,28 @@ def test_a_model_of_open_size_is_refused(tmp_path: Path) -> None:
     net = Builder("open", (1, 3, "rows", 24))
     path = tmp_path / "open.onnx"
     onnx.save(net.model(net.conv("image", (16, 3, 3, 3))), path)
-    with pytest.raises(InputError, match="--shape"):
+    with pytest.raises(InputError, match="image has open sizes, 1,3,rows,24; say them: --shape"):
+        read_network(path, Wanted(MIB, "llvm"))
+
+
+def test_a_model_of_no_images_is_refused(tmp_path: Path) -> None:
+    net = Builder("none", (0, 3, 20, 24))
+    path = tmp_path / "none.onnx"
+    onnx.save(net.model(net.conv("image", (16, 3, 3, 3))), path)
+    words = "image has a size of 0, 0,3,20,24; say sizes of 1 or more: --shape"
+    with pytest.raises(InputError, match=words):
+        read_network(path, Wanted(MIB, "llvm"))
+    with pytest.raises(InputError, match=words):
+        verify_network(path, Asked(Wanted(MIB, "llvm"), workers=1))
+    assert len(read_network(path, Wanted(MIB, "llvm", shapes={"image": (1, 3, 20, 24)})).calls) == 1
+
+
+def test_a_tensor_of_no_elements_is_refused(tmp_path: Path) -> None:
+    net = Network()
+    net.conv8(net.start(), (4, 3, 3, 3))
+    ends = [net.constant([at], "int64") for at in (5, 5, 2)]
+    path = saved(net, [net.node("Slice", ["image", *ends], "nothing")], tmp_path / "none.onnx")
+    with pytest.raises(
+        Unsupported, match=r"nothing_out \[1, 3, 0, 20\] has a size of 0: Slice nothing makes it of image"
+    ):
         read_network(path, Wanted(MIB, "llvm"))
