@@ -36,7 +36,7 @@ def _case(name: str, first: Requantize, second: Requantize) -> Case:
 
 
 FIRST = Requantize(multiplier=1 << 30, shift=-10, zero_point=128)
-CASES = [_case(f"chain{i}", replace(FIRST, multiplier=FIRST.multiplier + i), one) for i, one in enumerate(SCALES)]
+CASES = [_case(f"chain{i}", replace(FIRST, multiplier=(1 << 30) + i), one) for i, one in enumerate(SCALES)]
 
 
 @pytest.fixture
