@@ -110,7 +110,7 @@ def sweep_rows(asked: Sequence[Request], out: Path, settings: Settings, json: bo
     from hexconv.sweep.survey import GOOD, MEASURE, survey
 
     rows = survey(asked, out, settings, _with_progress)
-    statuses = Counter(row["status"] for row in rows)
+    statuses = Counter(sorted(row["status"] for row in rows))
     if json:
         print_json({"file": str(out), "rows": len(rows), "statuses": statuses})
     else:
