@@ -15,7 +15,7 @@ from hexconv.model import import_model
 from hexconv.network.call_costs import price_of_add
 from hexconv.network.planned_model import members_of, plan, question_of
 from hexconv.search import Objective, Question, best_plan, plan_all
-from hexconv.search.adds_apart import _best, adds_apart  # pyright: ignore[reportPrivateUsage]
+from hexconv.search.adds_apart import _best, _takes_hvx_away, adds_apart  # pyright: ignore[reportPrivateUsage]
 from hexconv.search.cuts import Pieces, piece_of
 from hexconv.search.found import Found
 from hexconv.search.question import COSTS, value
@@ -34,7 +34,10 @@ def adds_of(chain: Chain) -> dict[int, tuple[int, int]]:
 
 
 def every_way(chain: Chain, question: Question) -> Iterator[tuple[frozenset[int], float]]:
-    """Each choice of Adds that are operators, with the costs of each way to cut the chain then that fits."""
+    """Each choice of Adds that are operators, with the costs of each way to cut the chain then that fits.
+
+    An Add for which a conv would get a slower kernel is always an operator.
+    """
     count, adds, first = len(chain.conv), adds_of(chain), COSTS[question.objective][0]
     inner = joined.from_iterable(combinations(range(1, count), size) for size in range(count))
     for ends in [{0, *places, count} for places in inner]:
@@ -45,6 +48,8 @@ def every_way(chain: Chain, question: Question) -> Iterator[tuple[frozenset[int]
         for more in joined.from_iterable(combinations(free - over, size) for size in range(len(free - over) + 1)):
             apart = frozenset(over.union(more))
             pieces = [piece_of(chain, *part, apart) for part in pairwise(sorted(ends))]
+            if any(_takes_hvx_away(piece, 0, len(piece.conv), question) for piece in pieces):
+                continue
             plans = [best_plan(piece, question).best if is_supported(piece) else None for piece in pieces]
             cost = sum(price_of_add(chain, index, question)[first] for index in apart)
             if all(plans):

@@ -168,6 +168,7 @@ def test_one_element_of_onnx_runtime_that_no_rounding_explains_differs(
     tensor = definition.first_codes
     theirs, bounds = net.found[tensor].copy(), definition.bounds(net.found[unit.source], Arithmetic(True))
     assume(definition.steps and not unit.inexact)
+    assume(any(tensor in node.output for node in model.graph.node))  # phases of a transposed conv are hexconv's own
     bits = np.iinfo(theirs.dtype)
     places = np.flatnonzero((bounds.low == bounds.high) & (theirs > bits.min) & (theirs < bits.max))
     assume(places.size)
