@@ -29,8 +29,8 @@ def test_no_operator_differs_from_onnx_runtime_by_more_than_the_pages_say() -> N
     assert (table["wrong"] == 0).all()
     operators = table.drop(index="Conv")
     assert (operators[["largest", "evaluator_largest"]].fillna(0) <= 1).all(axis=None)
-    assert (operators["differing_percent"] < 1).all()
-    assert (operators["evaluator_percent"].fillna(0) < 1).all()
+    assert (operators["differing_percent"] < 2).all()
+    assert (operators["evaluator_percent"].fillna(0) < 2).all()
 
 
 def test_no_drawn_case_of_the_matrix_engine_is_wrong() -> None:

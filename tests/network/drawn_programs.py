@@ -388,7 +388,10 @@ class Programs(Network):
         if self.chance(0.15) and max(apart) == 1:
             told["auto_pad"] = self.of("SAME_UPPER", "SAME_LOWER", "VALID")
             if told["auto_pad"] != "VALID":
-                return told, [-(-size // step) for size, step in zip(sizes, stride, strict=True)]
+                made = [-(-size // step) for size, step in zip(sizes, stride, strict=True)]
+                reached = [(count - 1) * step + wide for count, step, wide in zip(made, stride, kernel, strict=True)]
+                is_padded = all(last >= size for last, size in zip(reached, sizes, strict=True))
+                return (told, made) if is_padded else None  # ONNX Runtime takes no negative padding
             ends = [[0] * len(sizes)] * 2
         elif self.chance(0.7):
             told["pads"] = [*ends[0], *ends[1]]
