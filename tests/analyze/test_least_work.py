@@ -153,7 +153,7 @@ def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, 
     """Every knob, turned alone, moves and multiplies no more than before; all together compute no output twice.
 
     A ring may load rows that a stripe of padding alone steps over, but none twice. A ring that keeps rows for an Add
-    may take a step more to fill, with the filter once more.
+    may take a step more of each image to fill, with the filter once more.
     """
     once = {"input": prod(chain.input) * DTYPE_BYTES[chain.dtype]}
     adds = any(conv.add for conv in chain.conv)
@@ -166,7 +166,7 @@ def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, 
     works = [planned_work(chain, plan) for plan in plans]
     for before, after in pairwise(works):
         for name, moved_bytes in after.traffic_bytes.items():
-            more = works[-1].traffic_bytes[name] if adds and name.startswith("filter") else 0
+            more = chain.input[0] * works[-1].traffic_bytes[name] if adds and name.startswith("filter") else 0
             assert moved_bytes <= max(before.traffic_bytes[name] + more, once.get(name, 0))
         assert all(after.macs[name] <= before.macs[name] for name in after.macs)
     for index, shape in enumerate(chain.shapes[1:]):
