@@ -32,7 +32,7 @@ element for 8 products (a depthwise conv one each), and one of the filter for ea
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,7 @@ from hexconv.analyze.nest_packets import on_set_up
 from hexconv.analyze.plan_axes import Plans
 from hexconv.analyze.row_axes import ONCE, CacheColumn, NestAxes, Priced, Tiles, as_parts
 from hexconv.analyze.row_footprint import caches_of, scratch_of
+from hexconv.analyze.row_nest import PlannedRows
 from hexconv.kernel.bands import turns
 from hexconv.kernel.cost import Parts
 from hexconv.kernel.form import rows_together
@@ -275,10 +276,19 @@ def rows_touched(axes: NestAxes) -> Iterator[tuple[str, Integers]]:
             for name in dict.fromkeys(name for size in sizes for name in size):
                 yield name, times * np.array([size[name] for size in sizes], axes.kind)
         target = target_cache(tensor, len(axes.convs))
-        yield target, axes.one.filled_bytes(tensor, rows + blank)
-        yield from _kept_bytes(axes, tensor, target, 2 * axes.one.kept_bytes(tensor, rows + blank))
+        yield target, _in_strips(axes, PlannedRows.filled_bytes, tensor, rows + blank)
+        kept = _in_strips(axes, PlannedRows.kept_bytes, tensor, rows + blank)
+        yield from _kept_bytes(axes, tensor, target, 2 * kept)
     reads = axes.times(lambda counts: counts.first_reads)[..., None] * _makes_any(axes, 1)
-    yield from _kept_bytes(axes, 0, INPUT_CACHE, axes.one.kept_bytes(0, reads))
+    yield from _kept_bytes(axes, 0, INPUT_CACHE, _in_strips(axes, PlannedRows.kept_bytes, 0, reads))
+
+
+def _in_strips(
+    axes: NestAxes, bytes_of: Callable[[PlannedRows, int, Any], Any], tensor: int, rows: Integers
+) -> Integers:
+    """Return bytes of rows in all strips; a tile's plan says how many channels of an intermediate are stored."""
+    count = axes.one.strips.count if axes.one.strips else 1
+    return rows // count * np.array([bytes_of(tiles.planned, tensor, count) for tiles in axes.tiles], axes.kind)
 
 
 def _kept_bytes(axes: NestAxes, tensor: int, cache: str, size: Integers) -> Iterator[tuple[str, Integers]]:

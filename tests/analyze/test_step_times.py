@@ -188,6 +188,7 @@ SAME = Conv2d(
     padding=Padding(top=1, left=1, bottom=1, right=1),
     requantize=Requantize(multiplier=1 << 30, shift=-9),
 )
+NONE = Padding(top=0, left=0, bottom=0, right=0)
 TALL = Chain(
     input=(2, 50, 40, 32),
     dtype="uint8",
@@ -199,6 +200,20 @@ TALL = Chain(
 def test_the_time_of_tall_stripes_of_unequal_heights_is_that_of_their_steps() -> None:
     for threads in (1, 3):
         check(TALL, Plan(kernel="hvx", threads=threads), "vtcm", Random(threads), 120)
+
+
+def test_strips_of_an_intermediate_whose_stored_channels_follow_k_split_move_what_each_plan_says() -> None:
+    """99 channels are stored as 112 or as 128; an unpadded side of the filter leaves columns of it to fill."""
+    first = replace(SAME, out_channels=2, kernel=(6, 5), stride=(1, 3), dilation=(1, 3), padding=NONE)
+    wide = replace(
+        SAME, out_channels=99, kernel=(4, 7), dilation=(1, 2), padding=replace(NONE, top=1, left=6, bottom=2, right=6)
+    )
+    last = replace(
+        SAME, out_channels=60, kernel=(5, 1), dilation=(1, 3), padding=replace(NONE, top=5, bottom=4, right=1)
+    )
+    chain = Chain(input=(3, 9, 14, 32), dtype="uint8", output_layout="NHWC", conv=(first, wide, last))
+    for threads in (1, 3):
+        check(chain, Plan(kernel="hvx", threads=threads), "output", Random(threads), 200)
 
 
 def test_one_stripe_of_one_tile_hides_no_copy() -> None:
