@@ -1,7 +1,7 @@
 """Code shared by chains that differ in requantisation alone: compiled once, immediates set for each chain.
 
 chain:          vasrwhrndsat(vmpyowh(..., 1705944960), ..., 9)
-compiled once:  r18 = ##1294692121    r5 = ##1295026710
+compiled once:  r18 = ##1294692121    r5 = ##1295026582
 its own:        r18 = ##1705944960    r5 = ##9
 
 The convs of a network's stage have one shape, and often one plan. Their multipliers, shifts and zero points are
@@ -41,14 +41,14 @@ _MULTIPLIES, _ADDS = (
 
 _REACH = 1 << 16
 """LLVM makes one constant from another by adding a number below this one."""
-_LONGEST = 1 << 16
+_LARGEST_DIVISOR = 1 << 16
 """More than what code divides by: rows of rings, columns, blocks of channels."""
 
 
 def _divides(number: int) -> bool:
     """Whether LLVM may multiply by a number where code divides by a constant: `2**k / constant`, rounded up or down."""
     powers = ((1 << bits, ((1 << bits) + number // 2) // number) for bits in range(30, 64))
-    return any(abs(number * divisor - power) <= divisor for power, divisor in powers if divisor < _LONGEST)
+    return any(abs(number * divisor - power) <= divisor for power, divisor in powers if divisor < _LARGEST_DIVISOR)
 
 
 _MARKS = tuple(mark for mark in range(0x4D2B6F19, 0x5D2B6F19, 0x00051A7D) if not _divides(mark))
@@ -57,7 +57,7 @@ _NAME = "NAME"
 _ROOMS = ("lower", "tir", "kernel", "spec", "layout", "schedule", "build")
 
 
-def scales_aside(case: Case) -> str:
+def without_scales(case: Case) -> str:
     """Return what a case is but for scales and limits of sums: chains of which this is the same may share code."""
     chain = asdict(case.chain)
     for conv in chain["conv"]:
@@ -123,7 +123,7 @@ class Marked:
     def own_text(self, text: str) -> str:
         """Return assembly of the marked functions as the chain's own.
 
-        None if a mark is nowhere in it, or if a number is near one, or is one where no immediate stands: LLVM has made
+        Empty if a mark is nowhere in it, or if a number is near one, or is one where no immediate stands: LLVM has made
         something of the mark, or of a constant of its own, and the text doesn't say which.
         """
         found_marks, doubtful = set[int](), set[int]()

@@ -13,7 +13,7 @@ from pathlib import Path
 from hexconv.apart import Limits, cores
 from hexconv.apart.parallel import do_apart
 from hexconv.build.built_chain import Parts, ToCompile, Weights, c_files, code_of, with_weights
-from hexconv.build.shared_code import scales_aside
+from hexconv.build.shared_code import without_scales
 from hexconv.errors import Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
@@ -83,10 +83,11 @@ class Compiled:
             ToolMissing: zig is not installed.
         """
         digits = max(2, len(str(len(program.calls))))
-        alike = Counter(scales_aside(call.case) for call in program.calls)
+        kinds = [without_scales(call.case) for call in program.calls]
+        alike = Counter(kinds)
         asked = [
-            ToCompile(call.case, f"{name}_{number:0{digits}d}", target, isa, alike[scales_aside(call.case)] > 1)
-            for number, call in enumerate(program.calls, 1)
+            ToCompile(call.case, f"{name}_{number:0{digits}d}", target, isa, is_shared=alike[kind] > 1)
+            for number, (call, kind) in enumerate(zip(program.calls, kinds, strict=True), 1)
         ]
         missing, chains = [each for each in asked if not is_cached("chains", each.key)], []
         with _compiled_from_the_end(missing, workers or os.cpu_count() or 1):

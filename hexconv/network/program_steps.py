@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, prod
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -340,6 +341,10 @@ class Operation:
         return next(how for how in self.how if isinstance(how, kind))
 
 
+_in_memory = attrgetter("dtype", "extents", "layout", "scale", "zero_point")
+"""What code of a chain takes for granted of a tensor that it reads or writes."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of a chain, or of a piece of one.
@@ -365,7 +370,7 @@ class Call:
         wanted = Operand("", chain.input, chain.dtype, chain.input_layout)
         made = Operand("", chain.shapes[-1], chain.output_dtype(len(chain.conv) - 1), chain.output_layout)
         for does, operand, own in (("reads", source, wanted), ("writes", self.result, made)):
-            if operand.words != own.words:
+            if _in_memory(operand) != _in_memory(own):
                 raise Unsupported(
                     f"{self.node} {does} {operand.buffer} as {operand.words}, and its chain {does} {own.words}; "
                     "quantise what its convs read, their filters and what they write, or none of these"

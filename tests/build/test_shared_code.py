@@ -10,7 +10,7 @@ import pytest
 from hexconv.build import build, built_chain, shared_code
 from hexconv.build.built_chain import ToCompile
 from hexconv.build.called_library import simulated_chain
-from hexconv.build.shared_code import Marked, scales_aside
+from hexconv.build.shared_code import Marked, without_scales
 from hexconv.lower import lower_case
 from hexconv.lower.c_functions import callable_module
 from hexconv.run.simulator.runner import Simulator
@@ -69,6 +69,41 @@ def test_chains_of_one_shape_are_compiled_once_and_each_scales_by_its_own_consta
         assert run.outputs[0].tobytes() == output
 
 
+def _of_kind(kind: str, case: Case) -> Case:
+    """The same chain of another kind, whose scales are the same."""
+    (first, second), chain = case.chain.conv, case.chain
+    by = second.requantize
+    assert by
+    if kind == "signed":
+        scales = [replace(each.requantize, zero_point=-7) for each in (first, second) if each.requantize]
+        convs = tuple(
+            replace(each, filter_zero_point=0, requantize=own)
+            for each, own in zip((first, second), scales, strict=True)
+        )
+        return replace(case, chain=replace(chain, dtype="int8", conv=convs))
+    if kind == "clamped":
+        return replace(
+            case, chain=replace(chain, conv=(first, replace(second, requantize=replace(by, clamp=(3, 200)))))
+        )
+    if kind == "depthwise":
+        return replace(case, chain=replace(chain, conv=(first, replace(second, groups=40))))
+    assert kind == "engine"
+    convs = (replace(first, filter_zero_point=0), replace(second, filter_zero_point=0))
+    plan = replace(PLAN, kernel="hmx", threads=1)
+    return replace(case, chain=replace(chain, filter_dtype="int8", conv=convs), plan=plan)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("kind", ["signed", "clamped", "depthwise", "engine"])
+def test_alike_chains_of_every_kind_are_numpys(kind: str, compilations: list[str], tmp_path: Path) -> None:
+    folder, cases = tmp_path / "out", [_of_kind(kind, case) for case in CASES[:2]]
+    chains = build([(case, random_tensors(case.chain, 5)) for case in cases], folder, "hexagon", ISA)
+    assert len(compilations) == 1
+    for chain, case in zip(chains, cases, strict=True):
+        run = simulated_chain(folder, chain, random_tensors(case.chain, 5).image, Simulator(slots=False))
+        assert run.outputs[0].tobytes() == (folder / f"{chain.name}.output.bin").read_bytes()
+
+
 def test_what_requantises_otherwise_in_kind_is_compiled_apart(compilations: list[str], tmp_path: Path) -> None:
     """Multipliers that are one share a register; a zero point of 0 adds nothing."""
     made = [CASES[0], _case("one", FIRST, FIRST), _case("none", FIRST, replace(SCALES[0], zero_point=0))]
@@ -77,9 +112,9 @@ def test_what_requantises_otherwise_in_kind_is_compiled_apart(compilations: list
 
 
 def test_chains_of_which_scales_alone_differ_are_known_by_their_cases() -> None:
-    assert len({scales_aside(case) for case in CASES}) == 1
+    assert len({without_scales(case) for case in CASES}) == 1
     others = (replace(CASES[0], plan=replace(PLAN, threads=1)), _case("clamped", FIRST, replace(FIRST, clamp=(0, 9))))
-    assert all(scales_aside(other) != scales_aside(CASES[0]) for other in others)
+    assert all(without_scales(other) != without_scales(CASES[0]) for other in others)
 
 
 @pytest.mark.parametrize("apart", [-shared_code._REACH, -1, 8956, 32767])
