@@ -20,10 +20,6 @@ WRONG_PASSES = (
     # LLVM's last data-flow pass takes the reload of a vector for dead, though the next trip of an outer loop reads it:
     # all tiles of channels but the first then add other constants. No case of schedules/hvx needs the pass.
     ("rdf-opt", 0),
-    # LLVM 22 balances trees of address sums and reads nodes that it has replaced meanwhile (LLVM 64371, mended by pull
-    # request 179239): bands of two threads with an Add end the process. Of 20 drawn cases 13 take the same packets
-    # without it, the others between 2.2 % fewer and 1.7 % more.
-    ("isel-rebalance-addr", 0),
 )
 """Passes of LLVM that chains and operators are compiled without, each as a switch and its value."""
 

@@ -40,7 +40,7 @@ from hexconv.lower import queues
 from hexconv.lower.assembly import instruction, without_debug
 from hexconv.lower.buffers import is_register
 from hexconv.lower.fewer_stalls import least_packets
-from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas, with_long_loops
+from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas, with_options_of
 from hexconv.lower.host_code import host_target
 from hexconv.lower.object_file import as_it_is, has_vectors, object_file, possible, with_target
 from hexconv.lower.queues import FUNCTIONS, ROWS, call_engine
@@ -155,7 +155,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
     for number, task in enumerate(tasks):
         functions[f"{name}_task{number}"] = signature.function(f"{name}_task{number}", task.body, [task.index])
     return Callable(
-        module=tvm.IRModule({name: with_long_loops(function, main) for name, function in functions.items()}),
+        module=tvm.IRModule({name: with_options_of(main, function) for name, function in functions.items()}),
         name=name,
         arguments=tuple(buffer.name for buffer in main.params),
         sizes=tuple((str(buffer.dtype), prod(map(int, buffer.shape))) for buffer in main.params),

@@ -16,12 +16,17 @@ from hexconv.lower.aligned import LLVM_OPTIONS
 
 TRIPLE = "hexagon-unknown-linux-musl"
 
-LONG_LOOPS = "hexconv.long_loops"
-"""An attribute of functions whose loops LLVM should pipeline though a trip is longer than its default limit."""
+OPTIONS = "hexconv.llvm_options"
+"""An attribute of functions: options of LLVM that they want beside those that all are compiled with."""
 
-_PIPELINES_LONG_LOOPS = "-pipeliner-max-mii:int=60"
+PIPELINES_LONG_LOOPS = "-pipeliner-max-mii:int=60"
 """LLVM's default is 27 packets a trip. Two rows of a depthwise conv that go down take 40; those that go along rows lose
 by being pipelined, since there are too few of them to fill and drain a pipeline."""
+
+KEEPS_ADDRESS_SUMS = "-isel-rebalance-addr:bool=0"
+"""LLVM 22 balances sums of addresses and reads nodes that it has replaced meanwhile (LLVM 64371, mended by pull request
+179239): chains with an Add in bands of several threads, whose copies overlap compute, end the process. No other chain
+did, and depthwise convs of stride 2 take 5 % more packets without."""
 
 _REMADE = "-disable-machine-cse:bool=1"
 WAYS = (
@@ -43,9 +48,10 @@ def isas() -> tuple[str, ...]:
     return tuple(f"v{number}" for number in numbers if number >= 60)
 
 
-def with_long_loops(function: tirx.PrimFunc, like: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Let a function's long loops be pipelined if those of another one are."""
-    return function.with_attr(LONG_LOOPS, True) if (like.attrs or {}).get(LONG_LOOPS) else function
+def with_options_of(like: tirx.PrimFunc, function: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Let a function be compiled with the options that another one wants."""
+    wanted = (like.attrs or {}).get(OPTIONS)
+    return function.with_attr(OPTIONS, wanted) if wanted else function
 
 
 def hexagon_target(isa: str, module: tvm.IRModule | None = None, more: Sequence[str] = ()) -> Target:
@@ -53,11 +59,11 @@ def hexagon_target(isa: str, module: tvm.IRModule | None = None, more: Sequence[
 
     Args:
         isa: the instruction set.
-        module: what is compiled; it says which of LLVM's options it wants.
+        module: what is compiled; its functions say which of LLVM's options they want.
         more: further options of LLVM.
     """
     features = [f"+hvx{isa}", "+hvx-length128b"]
     functions = module.functions.values() if module else ()
-    has_long = any((function.attrs or {}).get(LONG_LOOPS) for function in functions)
-    options = [*LLVM_OPTIONS, *([_PIPELINES_LONG_LOOPS] if has_long else []), *more]
+    wanted = {str(option) for function in functions for option in (function.attrs or {}).get(OPTIONS, ())}
+    options = [*LLVM_OPTIONS, *sorted(wanted), *more]
     return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})

@@ -27,7 +27,7 @@ from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
 from hexconv.lower.engine_tiles import carry_columns, mark_tiles, read_images_apart
-from hexconv.lower.hexagon_target import LONG_LOOPS
+from hexconv.lower.hexagon_target import KEEPS_ADDRESS_SUMS, OPTIONS, PIPELINES_LONG_LOOPS
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
 from hexconv.lower.row_nests import RowNest
@@ -133,8 +133,9 @@ def emit_steps(nest: Lowering) -> Lowering:
         threads.with_memory(main.body, memory),
         attrs=main.attrs,
     )
-    has_long_loops = any(conv.form.goes_down for conv in rows.convs)
-    return nest.to(func.with_attr(LONG_LOOPS, True) if has_long_loops else func)
+    options = [PIPELINES_LONG_LOOPS] if any(conv.form.goes_down for conv in rows.convs) else []
+    options += [KEEPS_ADDRESS_SUMS] if rows.case.plan.threads > 1 and any(conv.adds for conv in rows.convs) else []
+    return nest.to(func.with_attr(OPTIONS, options) if options else func)
 
 
 def _kept_copies(rows: RowNest) -> KeptCopies | None:
