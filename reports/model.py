@@ -48,7 +48,7 @@ FEWEST_MACS = 10_000
 """The fewest needed MACs of a random chain: a smaller one is a call and little else, of a few hundred packets."""
 DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
 RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
-SEED = 23
+SEED = 41
 CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1 << 20), ("footprint", 1 << 22))
 """Objectives and limits of the plans that aren't drawn. Latency isn't among them: prices must not choose what runs."""
 JOURNAL = Path("build/model.journal")

@@ -47,7 +47,7 @@ from reports.rate_cases import (
 )
 
 ROUNDS, NEAR = 30, 0.1
-HELD = 0.4
+HELD = 0.1
 """How strongly a known price holds a new one, as a share of what the stages do that have the part."""
 NINE_OF_TEN = 0.9
 
@@ -134,7 +134,8 @@ def unseen(stages: Sequence[Stage], known: Mapping[str, float]) -> dict[str, flo
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 KERNELS = ("plain", "nest", "lanes", "scalar")
 OF_LANES = (
-    *("of_pixels", "lane_load", "lane_run", "lane_loop", "lane_row", "lane_channel", "lane_sum", "across"),
+    *("of_pixels", "lane_load", "lane_run", "lane_loop", "lane_row", "lane_channel", "across"),
+    *("lane_scale", "lane_even", "lane_away", "lane_offset", "bounded"),
     *("dealt", "merged", "plane", "phased", "ring_step", "ring_made", "ring_read", "ring_row", "ring_handed"),
     *("output_part", "block_start", "strip_pair", "edge_pair", "strip_read", "strip_row", "strip_output"),
     *("strip_write", "strip_asked", "strip_started", "strip_handed"),
@@ -155,13 +156,13 @@ LEAST_PACKETS = 100
 FITTED_SEED = 0
 """The seed of the cases that prices are fitted to: no other bench judges them by it."""
 OF_KINDS = (
-    (nest_cases, 80),
-    (sweep_cases, 60),
-    (depthwise_cases, 50),
-    (few_channel_cases, 60),
-    (grouped_cases, 50),
-    (dense_cases, 40),
-    (strip_cases, 40),
+    (nest_cases, 160),
+    (sweep_cases, 120),
+    (depthwise_cases, 160),
+    (few_channel_cases, 180),
+    (grouped_cases, 120),
+    (dense_cases, 160),
+    (strip_cases, 60),
 )
 """Streams of cases of HVX kernels, and how many are drawn of each."""
 JOURNAL = Path("build/rates.journal")

@@ -36,7 +36,10 @@ times prices. These are the parts of a run:
     quad          in depthwise convs, vectors of 4 pixels that are loaded and shuffled
     half          in depthwise convs, words that are put together from two
     tap           in depthwise convs, vectors of taps, in all variants, that registers get from the filter
-    blank_row     rows of tiles of the fringe
+    tap_halved    of these, taps that both halves of a vector get
+    lane_fill     in depthwise convs, loops over tiles that go along a row, for rows that are made together
+    lane_blank    rows of tiles of the fringe of depthwise convs
+    blank_row     the same of all others
     fill          vectors of the fringe, in each row those that one address reaches
     window        vectors of the source that are summed for the filter's zero point
     deal          pairs of such sums whose lanes are folded
@@ -50,13 +53,17 @@ times prices. These are the parts of a run:
     lane_run      where lanes are pixels, passes of a tile over a row of taps
     lane_loop     of these, passes that are loops over several planes
     lane_channel  where lanes are pixels, channels of a tile that are scaled, each in a loop of its own
-    lane_sum      where lanes are pixels, vectors of sums that are scaled or rounded, however that is done
+    lane_scale, lane_even, lane_away   where lanes are pixels, what `scale`, `even` and `away` are elsewhere
+    lane_offset   where lanes are pixels, channels whose sums start from an offset
+    bounded       where lanes are pixels, half of the products of vectors of an intermediate of which steps make rows of
+                  the fringe, too: only a run knows how many rows it computes
     dealt         where lanes are pixels, instructions that deal vectors of a row of the source
     merged        where lanes are pixels, instructions that move and merge words that go on from pixel to pixel
     plane         where lanes are pixels, other instructions that lay a row of the source out
     phased        rows of the source that are laid out for a stride along the row
     across        where lanes are pixels, instructions that shuffle and store results
     of_windows    in windows of dense rows, half of the vectors of products
+    of_windows1   the same in tiles of one block of channels
     copied        vectors that are loaded and stored to copy dense rows, and to sum the windows of these copies
     step          steps of convs, once for each tile of channels
     read, write   steps in which the kernel itself copies the input, or a tile of channels of the output
@@ -110,7 +117,7 @@ times prices. These are the parts of a run:
     ring_row      rows that are asked for one by one, since a ring holds them
     asked, handed steps in which the engine is asked for the input, or for a tile of channels of the output
     ring_handed   of these, tiles of output that are made of rings
-    asked_side    sides with padding, in each step, or row, that the engine is asked for
+    asked_side    sides with padding, in each step that the engine is asked for
 
 Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
 how many rows, steps and stagings there are; the form of a conv says how many parts one of them takes
@@ -157,10 +164,10 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
     """
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
-    cached = together * element
-    blank, row = _filled(tensor.columns * planes * cached), Parts()
-    row.add(_filled((tensor.columns - (end - first)) * cached), planes)
-    row["filled"] = planes * (end - first < tensor.columns)
+    cached, columns = together * element, _stored_columns(planned)
+    blank, row = _filled(columns * planes * cached), Parts()
+    row.add(_filled((columns - (end - first)) * cached, gcd(columns * cached, PAIR_BYTES)), planes)
+    row["filled"] = planes * (end - first < columns)
     row.add(on_kept(planned, 0))
     row.add(_edges(planned, planes * cached))
     if planned.convs[0].form.reads_fringe:
@@ -170,6 +177,7 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
         planned.strips is not None,
     )
     if not is_double:
+        in_ring = in_ring and _wraps(planned)
         step = Parts(read=1, ring_read=in_ring, side=sides, strip_read=in_strips)
         if not in_ring and _lies_together(planned):
             row_bytes = (end - first) * cached
@@ -188,9 +196,16 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
         row.add(by_row)
         sides = sides if by_row else 0  # one copy of all rows is merely shorter at the image's ends
         return Cost(row, blank, Parts(group=1, asked=1, asked_side=sides, strip_asked=in_strips, **by_step))
-    row.add({**by_row, **by_step, "group": 1, "asked_side": sides, "strip_asked": in_strips})
+    row.add({**by_row, **by_step, "group": 1, "strip_asked": in_strips})
     blank["group"] = 1
     return Cost(row, blank)
+
+
+def _wraps(planned: PlannedRows) -> bool:
+    """Whether a ring of input rows ends within a step: one conv whose windows share no rows fills it step by step."""
+    first = planned.chain.conv[0]
+    reach = (first.kernel[0] - 1) * first.dilation[0] + 1
+    return len(planned.chain.conv) > 1 or reach > first.stride[0]
 
 
 def _lies_together(planned: PlannedRows) -> bool:
@@ -200,6 +215,14 @@ def _lies_together(planned: PlannedRows) -> bool:
     is_dense = chain.input_layout == PIXELS and planes == 1 and together == chain.input[3] and planned.strips is None
     row_bytes = (end - first) * together * planned.source_bytes
     return is_dense and planned.convs[0].plane.row_bytes == row_bytes
+
+
+def _stored_columns(planned: PlannedRows) -> int:
+    """Return the columns of a row of the input's cache: those behind its last window are filled, too.
+
+    What a strip fills depends on where it lies (`_edges`).
+    """
+    return planned.extents[0].columns if planned.strips else planned.layouts.activations[0].stored_extent("W")
 
 
 def _edges(planned: PlannedRows, pixel_bytes: int) -> Parts:
@@ -215,14 +238,21 @@ def _edges(planned: PlannedRows, pixel_bytes: int) -> Parts:
     return Parts(strip_pair=spare * pixel_bytes / PAIR_BYTES)
 
 
-def _filled(size: int) -> Parts:
+def _filled(size: int, aligned: int = PAIR_BYTES) -> Parts:
     """Count the stores that fill so many bytes: of whole vectors, of doublewords, then of bytes.
+
+    LLVM stores a doubleword in pieces of `aligned` bytes where no more is known of its address.
 
     >>> [dict(_filled(size)) for size in (256, 354)]
     [{'blank': 2, 'blank_pair': 0, 'store': 0}, {'blank': 2, 'blank_pair': 12, 'store': 2}]
+    >>> dict(_filled(26, 2))
+    {'blank': 0, 'blank_pair': 0, 'store': 14}
     """
     vectors, rest = divmod(size, VECTOR_BYTES)
-    return Parts(blank=vectors, blank_pair=rest // PAIR_BYTES, store=rest % PAIR_BYTES)
+    pairs, stores = divmod(rest, PAIR_BYTES)
+    if aligned < PAIR_BYTES:
+        pairs, stores = 0, stores + pairs * PAIR_BYTES // aligned
+    return Parts(blank=vectors, blank_pair=pairs, store=stores)
 
 
 def _starts(planned: PlannedRows) -> tuple[Parts, Parts]:
@@ -245,7 +275,7 @@ def _starts(planned: PlannedRows) -> tuple[Parts, Parts]:
     of_channels = blocks(chain.input[3], CHANNEL_BLOCK)
     if chain.input_layout == IN_BLOCKS:
         return Parts(block_start=of_channels * blocks(end - first, COLUMN_BLOCK)), Parts()
-    is_padded = end - first < tensor.columns
+    is_padded = end - first < _stored_columns(planned)
     if chain.input_layout == PIXELS and planes == 1 and (together == chain.input[3] or not is_padded):
         return Parts(), Parts(start=1)
     starts = planes if chain.input_layout == PIXELS else of_channels

@@ -247,7 +247,7 @@ class DenseForm(VectorForm):
         """Count the parts of a tile: sums of `blocks` channel blocks by `pixels` pixels."""
         conv, sums = self.conv, blocks * pixels
         parts = Parts(tile=1, run=conv.spec.kernel[0], sum=sums)
-        parts["of_windows"] = sums * self.planes.steps / 2
+        parts["of_windows" if blocks > 1 else "of_windows1"] = sums * self.planes.steps / 2
         parts["splat"] = pixels if self.sums_windows else 0
         parts.add(self.leaving(blocks, pixels))
         parts["initial"] += blocks * conv.has_offsets

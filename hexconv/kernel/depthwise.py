@@ -408,6 +408,7 @@ class DepthwiseForm(VectorForm):
     name = "depthwise"
     code = "depthwise_tiles"
     products_of_packet = 1
+    blank_part = "lane_blank"
 
     @classmethod
     def keeps_groups(cls, chain: Chain, index: int) -> bool:
@@ -498,6 +499,9 @@ class DepthwiseForm(VectorForm):
         for way, parts in zip(WAYS_TOGETHER, found, strict=True):
             if way != "row down":
                 parts["tap"] += taps
+                parts["tap_halved"] += taps * halved_blocks(self.conv.spec) / self.conv.out_blocks
+            if way in TILE_ROWS:
+                parts["lane_fill"] = sum(blocks for _, blocks in self._row_tiles)
         return found
 
     @property

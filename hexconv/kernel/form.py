@@ -206,6 +206,9 @@ def fills(vectors: int) -> Parts:
 class VectorForm(Form):
     """A form of HVX instructions: tiles of sums in registers, whose results are narrowed and stored by vectors."""
 
+    blank_part: ClassVar[str] = "blank_row"
+    """The name of the part that a row of tiles of the fringe is."""
+
     def packets(self) -> Cost:
         """Count the parts of rows of tiles, of the fringe around them, and of steps."""
         conv, units = self.conv, self.conv.units
@@ -214,7 +217,7 @@ class VectorForm(Form):
             row.add(self.tile_parts(blocks), times)
             filled, all_vectors = (0, 0) if units.is_narrow else self._filled_vectors(blocks)
             row.add({**fills(filled), "row": 1}, times)
-            blank.add({**fills(all_vectors), "blank_row": 1}, times)
+            blank.add({**fills(all_vectors), self.blank_part: 1}, times)
         if units.is_narrow:
             row.add(fills(units.count * len(filled_columns(conv.target, units.vector_pixels))))
             blank.add(fills(units.count * units.columns // units.vector_pixels))

@@ -298,8 +298,9 @@ class PixelForm(VectorForm):
         parts["across"] = tile.vectors * self.row.shuffled
         ended = self.ending(sums, tile.vectors * self.row.results, channels)
         parts.add({name: ended[name] for name in ("narrow", "table")})
-        is_scaled = any(ended[name] for name in ("scale", "away", "even"))
-        parts.add({"lane_sum": sums, "lane_channel": channels} if is_scaled else {})
+        ways = {f"lane_{name}": ended[name] for name in ("scale", "away", "even") if ended[name]}
+        parts.add({**ways, "lane_channel": channels} if ways else {})
+        parts["lane_offset"] = channels * conv.has_offsets
         return parts
 
     def traffic(self) -> Cost:

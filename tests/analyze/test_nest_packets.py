@@ -77,7 +77,7 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
     )
     multiplied = sum(macs.item() for macs in rows_macs(axes).values()) // 128 - again
     of_channels = (f"multiply{blocks}" for blocks in range(1, 5))
-    packets = sum(parts[name] for name in (*of_channels, "begun", "of_pixels", "of_windows"))
+    packets = sum(parts[name] for name in (*of_channels, "begun", "of_pixels", "of_windows", "of_windows1"))
     assert multiplied / 2 <= packets <= multiplied
     widths = [shape[2] for shape in chain.shapes[1:]]
     if all(width % 8 == 0 for width in widths):
@@ -200,7 +200,7 @@ def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
     assert parts["dealt"] + parts["merged"] + parts["plane"] == rows * form.planes.laid
     assert parts["phased"] == rows * (stride > 1 and form.planes.laid > 0)
     assert bool(parts["merged"]) == bool(form.planes.merged)
-    assert parts["lane_sum"] == parts["sum"]
+    assert parts["lane_scale"] == parts["sum"]
     assert parts["lane_channel"] == parts["tile"] * channels
     assert not parts["scale"]
     assert not parts["initial"]
