@@ -14,7 +14,8 @@ from hexconv.spec.names import INPUT, conv_name
 from hexconv.spec.requantize import ZeroPoint
 
 EIGHT_BITS = ("int8", "uint8")
-Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Scale = Annotated[float, Field(ge=1e-37, le=1e30, allow_inf_nan=False)]
+"""Of codes, so that any code, and any sum of two, is a normal number in float32."""
 Clamped = Literal["none", "relu", "relu6"]
 
 

@@ -26,6 +26,8 @@ LAST_SHIFT = 7
 LEAST_SHIFT = 14
 SUM_BITS, SUM_REACH, MENDED = 21, 2, 4
 """Bits of a multiplier of a sum; how far beside the nearest ones it is looked for; pairs that may be mended."""
+STEEPEST = 2.0 ** (SUM_BITS - LEAST_SHIFT)
+"""No multiplier is for a slope beyond this."""
 SOFTEST = 2.0**20
 """A quotient beyond this is clipped to it before it is rounded; no code is as large."""
 
@@ -158,8 +160,10 @@ class Summed:
 @lru_cache(1024)
 def integer_form(summed: Summed) -> CodeSum | None:
     """Return the integer form that is equal to the definition for all pairs of codes; None where there is none."""
+    one, other, of_result = (float(np.float32(scale)) for scale in summed.scales)
+    if max(one, other) > STEEPEST * of_result:
+        return None
     every = np.arange(CODES)
     codes = summed.defined(every[:, None], every[None, :])
-    one, other, of_result = (float(np.float32(scale)) for scale in summed.scales)
     form = sum_form(codes, (one / of_result, other / of_result), summed.ends)
     return form if form and len(form.mended) <= MENDED and form.fits_int32 else None

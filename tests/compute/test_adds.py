@@ -1,5 +1,6 @@
 """An Add in a conv's epilogue: its definition, its integer form, and what a case file may say of it."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +33,12 @@ def test_the_integer_form_is_the_definition_for_all_pairs(scales, zero_points, l
     assume(form := integer_form(summed))
     assert form
     assert np.array_equal(form.of_codes(every[:, None], every[None, :]), summed.defined(every[:, None], every[None, :]))
+
+
+@given(st.tuples(*[st.floats()] * 3))
+def test_any_scales_make_a_chain_or_are_refused(scales) -> None:
+    with suppress(InputError):
+        replace(BLOCK, conv=(SAME, replace(SAME, add=replace(SUM, scales=scales))))
 
 
 def test_numpy_adds_what_the_other_tensor_holds() -> None:
