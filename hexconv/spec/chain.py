@@ -1,7 +1,7 @@
 """A chain of convs, each feeding only the next: the convs, their shapes and dtypes, and the layouts of its two ends."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args
@@ -240,7 +240,8 @@ def _check_pool(where: str, conv: Conv2d, source: Shape) -> None:
     )
     for field in fields(conv):
         if (given := getattr(conv, field.name)) != (allowed := getattr(known, field.name)):
-            raise InputError(f"{where}.{field.name}", f"{given} in a pool", f"{allowed}, or no pool")
+            given = "one" if is_dataclass(given) else given
+            raise InputError(f"{where}.{field.name}", f"{given} in a pool", f"{allowed or 'none'}, or no pool")
 
 
 def _check_windows(where: str, conv: Conv2d, source: Shape) -> None:
@@ -329,14 +330,12 @@ def check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} 
 
 def _check_floats(where: str, conv: Conv2d, dtype: str) -> None:
     """Refuse what is for integers alone."""
-    if conv.requantize or conv.filter_zero_point:
-        raise InputError(f"{where}.requantize", f"one in a {dtype} chain", "none; it is for integers")
     if conv.activation == TABLE:
         raise InputError(f"{where}.activation", f"a table in a {dtype} chain", ", ".join(CURVES))
     check_parameters(where, conv.activation, conv.activation_slope, conv.activation_offset)
-    for limit in ("filter_l1", "bias_limit", "sum_limit"):
-        if getattr(conv, limit) is not None:
-            raise InputError(f"{where}.{limit}", f"one in a {dtype} chain", "none; it is for integers")
+    for field in ("requantize", "filter_zero_point", "table_zero_point", "filter_l1", "bias_limit", "sum_limit"):
+        if getattr(conv, field) != getattr(Conv2d, field):
+            raise InputError(f"{where}.{field}", f"one in a {dtype} chain", "none; it is for integers")
 
 
 def _check_integers(where: str, conv: Conv2d, dtype: str, filter_dtype: str, is_last: bool) -> None:

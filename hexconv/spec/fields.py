@@ -33,6 +33,8 @@ Pair = Annotated[tuple[Size, Size], BeforeValidator(_pair)]
 
 
 LONGEST_SHOWN = 60
+A_NUMBER = "constrained-int"
+"""What pydantic puts behind the path of a field that may be a number or a word, where it is no such number."""
 Checked = TypeVar("Checked", bound=type)
 KNOWN_KEYS: dict[str, tuple[str, ...]] = {"": ("chain", "plan", "documented")}
 """The known keys of each table of a case file; each dataclass adds its fields (`in_one_line`)."""
@@ -41,6 +43,9 @@ KNOWN_KEYS: dict[str, tuple[str, ...]] = {"": ("chain", "plan", "documented")}
 def first_complaint(error: ValidationError, table: str = "") -> InputError:
     """Return the first fault of a file: its path, what was given, and what is allowed. Misspelt keys come first.
 
+    A table refuses fields that don't go together by a ValueError of the field, what is given and what is expected.
+    Where a field may be a number or a word, each is a complaint of its own: what both expect is told.
+
     Args:
         error: pydantic's error.
         table: the name of the validated table, where it is only a part of the file.
@@ -48,13 +53,21 @@ def first_complaint(error: ValidationError, table: str = "") -> InputError:
     details = error.errors()
     detail = next((detail for detail in details if detail["type"] == "unexpected_keyword_argument"), details[0])
     location = (*table.split("."), *detail["loc"]) if table else detail["loc"]
+    kinds = [detail]
+    if location[-1:] == (A_NUMBER,):
+        location = location[:-1]
+        kinds = [each for each in reversed(details) if each["loc"][:-1] == detail["loc"][:-1]]
     path = _path(location)
     if detail["type"] == "unexpected_keyword_argument":
         inside = ".".join(part for part in location[:-1] if isinstance(part, str))
         return _unknown_key(path, location[-1], KNOWN_KEYS.get(inside, ()))
     if detail["type"] in ("missing", "missing_argument"):
         return InputError.because(f"{path} is missing", "it is required: give it a value")
-    return InputError(path, _shown(detail["input"]), _allowed(detail))
+    match detail.get("ctx", {}).get("error"):
+        case ValueError(args=(field, given, expected)):
+            return InputError(f"{path}.{field}", given, expected)
+        case _:
+            return InputError(path, _shown(detail["input"]), ", or ".join(map(_allowed, kinds)))
 
 
 def in_one_line(table: str) -> Callable[[Checked], Checked]:
@@ -121,7 +134,8 @@ def _short(text: str) -> str:
 
 def _allowed(detail: ErrorDetails) -> str:
     """Turn pydantic's description of the expected value into a phrase."""
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = re.sub("^(Value error, |Input should be |.* should have |String should match )", "", detail["msg"])
+    message = message.replace(" after validation", "")
     # What pydantic expected of a word: "'float32', 'float16' or 'int8'".
     words = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
     return did_you_mean(str(detail["input"]), words) + message[:1].lower() + message[1:]

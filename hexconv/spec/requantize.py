@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError
 from hexconv.spec.choices import Engine
 from hexconv.spec.fields import STRICT, in_one_line
 
@@ -83,26 +82,26 @@ class Requantize:
     def __post_init__(self) -> None:
         """Refuse fields that are valid alone but do not go together."""
         if self.shift == PER_CHANNEL and self.multiplier != PER_CHANNEL:
-            raise InputError("chain.conv.requantize.shift", PER_CHANNEL, 'a number, or multiplier = "per_channel" too')
+            raise ValueError("shift", PER_CHANNEL, 'a number, or multiplier = "per_channel" too')
         if self.clamp and self.clamp[0] >= self.clamp[1]:
-            raise InputError("chain.conv.requantize.clamp", str(list(self.clamp)), "[least, most], two codes at least")
+            raise ValueError("clamp", str(list(self.clamp)), "[least, most], two codes at least")
         if self.least_odd is not None and self.multiplier != PER_CHANNEL:
             known = f'multiplier = "{PER_CHANNEL}", or no least_odd: that of one multiplier is known'
-            raise InputError("chain.conv.requantize.least_odd", f"{self.least_odd} beside one multiplier", known)
+            raise ValueError("least_odd", f"{self.least_odd} beside one multiplier", known)
         if self.fraction_bits is not None:
             self._check_fraction_bits(self.fraction_bits)
 
     def _check_fraction_bits(self, bits: int) -> None:
         """Refuse binary places that do not go with the rounding or the shift."""
-        where = "chain.conv.requantize.fraction_bits"
+        where = "fraction_bits"
         if self.rounding != "even":
-            raise InputError(where, f'{bits} with rounding = "{self.rounding}"', 'rounding = "even", or none')
+            raise ValueError(where, f'{bits} with rounding = "{self.rounding}"', 'rounding = "even", or none')
         if not isinstance(self.shift, int):
             why = "one shift for all channels, or none: a channel without a shift would be lifted by all of these bits"
-            raise InputError(where, f'{bits} with shift = "{self.shift}"', why)
+            raise ValueError(where, f'{bits} with shift = "{self.shift}"', why)
         if not 0 <= self.lift <= MOST_LIFT:
             asked = f"{max(1, -self.shift)} to {MOST_LIFT - max(0, self.shift)} with this shift"
-            raise InputError(where, f"{bits} with shift = {self.shift}", asked)
+            raise ValueError(where, f"{bits} with shift = {self.shift}", asked)
 
     @property
     def vectors(self) -> tuple[str, ...]:

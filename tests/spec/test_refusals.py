@@ -99,6 +99,26 @@ REFUSED = {
         "got 2147483648",
         "2147483647",
     ),
+    "word-for-a-multiplier": (
+        CHAIN + 'dtype = "int8"\n' + CONV + 'requantize = { multiplier = "per_chanel" }\n',
+        "chain.conv[0].requantize.multiplier: got 'per_chanel'; did you mean per_channel? 'per_channel', or a valid",
+    ),
+    "fraction-bits-of-the-second-conv": (
+        CHAIN
+        + 'dtype = "int8"\n'
+        + CONV
+        + "requantize = { multiplier = 1 }\n"
+        + CONV
+        + "requantize = { multiplier = 1, fraction_bits = 3 }\n",
+        "chain.conv[1].requantize.fraction_bits: got 3 with rounding",
+    ),
+    "float-filter-zero-point": (CHAIN + CONV + "filter_zero_point = 1\n", "chain.conv[0].filter_zero_point: got one"),
+    "float-table": (CHAIN + CONV + "table_zero_point = 1\n", "chain.conv[0].table_zero_point: got one in a float32"),
+    "pool-that-requantises": (
+        CHAIN + 'dtype = "int8"\n' + CONV + 'pool = "max"\nrequantize = { multiplier = 1 }\n',
+        "chain.conv[0].requantize: got one in a pool; expected none, or no pool",
+    ),
+    "three-kernels": (CHAIN + CONV + "kernel = [3, 3, 3]\n", "kernel: got (3, 3, 3); expected at most 2 items, not 3"),
     "integer-relu": (CHAIN + 'dtype = "int8"\n' + CONV + 'activation = "relu"\n', "activation", "relu", "none"),
     "zero-point-range": (CHAIN + 'dtype = "uint8"\nzero_point = -1\n' + CONV, "chain.zero_point", "-1", "0 to 255"),
     "filter-zero-point-range": (
