@@ -19,6 +19,7 @@ from hexconv.errors import InputError
 from hexconv.spec.choices import Kernel
 
 if TYPE_CHECKING:
+    from hexconv.apart import Limits
     from hexconv.sweep.journal import Request, Row
     from hexconv.sweep.judging import Verdict
     from hexconv.sweep.survey import Settings
@@ -68,10 +69,8 @@ def sweep(
     if random is not None:
         if grid:
             raise InputError.because("--random draws its cases", "leave out the grid")
-        if scheduler and out is None:
-            raise InputError.because("no --out given", "name the table that a cluster's rows go to: --out sweep.csv")
-        if out is None:
-            return sweep_random(random, seed, processes, json, kernel)
+        if (scheduler or fresh) and out is None:
+            raise InputError.because("no --out given", "name the table that the rows go to: --out sweep.csv")
     elif kernel:
         raise InputError.because("--kernel is for random cases", "a grid names kernels in its [plan]")
     elif grid is None:
@@ -87,6 +86,8 @@ def sweep(
 
     check_file("--out", out, ".csv")
     limits = Limits(seconds, memory_bytes(memory, "--memory"))
+    if out is None:
+        return sweep_random(random or 0, seed, processes, json, limits, kernel)
     settings = Settings(limits, seed, processes, scheduler, fresh, MEASURE if grid else JUDGE)
     drawn = (random_case(seed, index, kernel) for index in range(random or 0))
     asked = requests(Grid.load(grid), seed) if grid else random_requests(drawn)
@@ -169,7 +170,7 @@ def _with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Ite
             yield row
 
 
-def sweep_random(count: int, seed: int, workers: int, json: bool, kernel: Kernel | None = None) -> int:
+def sweep_random(count: int, seed: int, workers: int, json: bool, limits: Limits, kernel: Kernel | None = None) -> int:
     """Check random cases: cache sizes and sharing against TVM, results against numpy.
 
     Args:
@@ -177,6 +178,7 @@ def sweep_random(count: int, seed: int, workers: int, json: bool, kernel: Kernel
         seed: the seed of the draw.
         workers: how many processes run at a time.
         json: print JSON instead.
+        limits: the time and memory of a case.
         kernel: the kernel that all cases are for; else any but the matrix engine's.
 
     Returns:
@@ -189,7 +191,7 @@ def sweep_random(count: int, seed: int, workers: int, json: bool, kernel: Kernel
         from hexconv.sweep.random_case import random_case
 
     cases = [random_case(seed, index, kernel) for index in range(count)]
-    verdicts = judge_all(cases, workers)
+    verdicts = judge_all(cases, workers, limits)
     shown = _random_with_progress(verdicts, len(cases))
     result = Sweep.of(shown if json else _printed(shown))
     if json:

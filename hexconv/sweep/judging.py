@@ -125,20 +125,16 @@ def short_copies(result: Run) -> Iterator[str]:
         yield f"{result.copies.short_pieces} rows below 128 bytes are copies that those before them could hold"
 
 
-LIMITS = Limits(seconds=300, memory_bytes=4 << 30)
-"""The seconds after which a case counts as hanging."""
-
-
 def judge_all(
-    cases: Sequence[Case], workers: int, job: str = "hexconv.sweep.judging:judged", limits: Limits = LIMITS
+    cases: Sequence[Case], workers: int, limits: Limits, job: str = "hexconv.sweep.judging:judged"
 ) -> Iterator[Verdict]:
     """Judge cases in parallel; yield the verdicts in the order of the cases, each as soon as all before it are known.
 
     Args:
         cases: the cases to judge.
         workers: the number of processes at a time.
-        job: what each process does with a case: `judged`, or another function like it.
         limits: the time and memory of a case; its process is ended beyond them.
+        job: what each process does with a case: `judged`, or another function like it.
 
     Raises:
         ToolMissing: a case runs on the simulator, which is not installed.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from hexconv.apart import Limits
 from hexconv.cli.answers import VERSION
 from hexconv.cli.app import exit_code
 from hexconv.spec import Case
@@ -45,11 +46,14 @@ def test_a_cluster_and_a_grid_are_refused_for_random_cases(capsys: pytest.Captur
     assert "--random draws its cases; leave out the grid" in capsys.readouterr().err
     assert exit_code(["sweep", "--random", "3", "--scheduler", "tcp://here:1"]) == 2
     assert "no --out given" in capsys.readouterr().err
+    assert exit_code(["sweep", "--random", "3", "--fresh"]) == 2
+    assert "no --out given" in capsys.readouterr().err
 
 
-def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:
+def outcome_by_index(cases: list[Case], workers: int, limits: Limits) -> list[Verdict]:
     """The second disagrees, the third is refused."""
     assert workers == 3
+    assert limits == Limits(1800, 4 << 30)
     return [
         Verdict(cases[0], "agrees"),
         Verdict(cases[1], "disagrees", ("two sizes",)),
@@ -93,7 +97,14 @@ def test_json_has_the_failures_as_toml(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--random", "0"], ["--random", "2", "--seed", "-1"], ["--random", "x"], ["grid.toml", "--kernel", "hmx"]],
+    [
+        [],
+        ["--random", "0"],
+        ["--random", "2", "--seed", "-1"],
+        ["--random", "x"],
+        ["grid.toml", "--kernel", "hmx"],
+        ["--random", "2", "--memory", "4"],
+    ],
 )
 def test_a_bad_command_line_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["sweep", *arguments]) == 2

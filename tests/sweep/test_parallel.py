@@ -25,7 +25,7 @@ LIMITS = Limits(seconds=5, memory_bytes=300 << 20)
 
 
 def test_a_case_answers_for_its_own_process_only() -> None:
-    verdicts = list(judge_all(CASES, 2, "tests.sweep.faults:judged", LIMITS))
+    verdicts = list(judge_all(CASES, 2, LIMITS, "tests.sweep.faults:judged"))
     assert [verdict.case.name for verdict in verdicts] == list(NAMES)
     assert {verdict.case.name: verdict.reasons for verdict in verdicts if verdict.outcome != "agrees"} == {
         "crashes": ("its process ended with SIGSEGV",),
@@ -115,4 +115,4 @@ def without_simulator(task: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_missing_tool_is_no_verdict_and_ends_the_sweep() -> None:
     with pytest.raises(ToolMissing, match="no simulator for first"):
-        list(judge_all(CASES[:1], 1, "tests.sweep.test_parallel:without_simulator", LIMITS))
+        list(judge_all(CASES[:1], 1, LIMITS, "tests.sweep.test_parallel:without_simulator"))
