@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hexconv.cli.options import Count, Seconds, check_file, check_folder, memory_bytes, model_of, stated_shapes
+from hexconv.cli.options import Count, Rate, Seconds, check_file, check_folder, memory_bytes, model_of, stated_shapes
 from hexconv.cli.progress import counted, starting, waiting
 from hexconv.errors import InputError
 from hexconv.spec.choices import DEFAULT_OBJECTIVE, Engine, Kernel, Objective, Target
@@ -63,7 +63,7 @@ class Options:
 
     vtcm: str | None = None
     objective: Objective = DEFAULT_OBJECTIVE
-    bytes_per_packet: float | None = None
+    bytes_per_packet: Rate | None = None
     machine: Path | None = None
     threads: Count = 1
     kernel: Kernel | None = None
@@ -194,9 +194,10 @@ def _question(limit: int, options: Options) -> Question:
     from hexconv.search.machine import read_machine
     from hexconv.search.question import in_bands
 
-    if options.machine and options.objective != "time":
-        what = f"--machine {options.machine} with --objective {options.objective}, which asks for no time"
-        raise InputError.because(what, "leave it out, or take --objective time")
+    for option, given in (("--machine", options.machine), ("--bytes-per-packet", options.bytes_per_packet)):
+        if given and options.objective != "time":
+            what = f"{option} {given} with --objective {options.objective}, which asks for no time"
+            raise InputError.because(what, "leave it out, or take --objective time")
     machine = read_machine(options.machine) if options.machine else None
     how = (options.objective, in_bands(options.threads), options.target, options.caches)
     return Question(limit, *how, bytes_per_packet=options.bytes_per_packet, machine=machine)

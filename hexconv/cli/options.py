@@ -24,6 +24,7 @@ UNITS = {"B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "M
 
 Count = Annotated[int, Parameter(validator=Number(gte=1, lte=MOST_RUNS))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
+Rate = Annotated[float, Parameter(validator=Number(gte=1e-9, lte=1e6))]
 Seconds = Annotated[float, Parameter(validator=Number(gt=0, lte=LONGEST_SECONDS))]
 
 

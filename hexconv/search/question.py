@@ -146,7 +146,7 @@ class Question:
     @property
     def beta(self) -> float:
         """The bytes that copies move in the time of a packet."""
-        if self.bytes_per_packet:
+        if self.bytes_per_packet is not None:
             return self.bytes_per_packet
         if self.machine:
             return self.machine.bytes_per_packet(self.plan.threads)
