@@ -137,10 +137,11 @@ class Answer:
 
     @property
     def kernels(self) -> tuple[KernelChoice, ...]:
-        """The kernel of every conv of the whole chain, or of each piece where kernels are weighed."""
+        """The kernel of every conv: of the pieces of the answer, or of the whole chain where nothing fits."""
         if self.question.weighs and self.winners:
             return tuple(choice for winner in self.winners for choice in winner.case.kernels)
-        return self.question.kernels(self.chain)
+        chains = [winner.case.chain for winner in self.winners] or [self.chain]
+        return tuple(choice for chain in chains for choice in self.question.kernels(chain))
 
     @cached_property
     def weighed(self) -> tuple[Weighed, ...]:
@@ -212,9 +213,15 @@ def plan_chain(case: Case, question: Question) -> Answer:
     question = question.about(case.chain)
     answer, quickest = _planned(case, question)
     if question.caches == "as-needed" and _is_short_of_vtcm(answer):
-        outside = _planned(case, replace(question, caches="anywhere"))
-        if _is_better(outside[0].cuts.best, answer.cuts.best, question):
-            answer, quickest = outside
+        try:
+            outside = _planned(case, replace(question, caches="anywhere"))
+        except Unsupported:  # there are more of such plans than a search looks at
+            if answer.cuts.best is None:
+                raise
+            answer = replace(answer, question=replace(question, caches="all-in-vtcm"))
+        else:
+            if _is_better(outside[0].cuts.best, answer.cuts.best, question):
+                answer, quickest = outside
     return _beside_others(answer, quickest)
 
 

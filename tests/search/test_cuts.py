@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hexconv.report.words import plan_name
@@ -16,6 +16,7 @@ from hexconv.search.machine import rates
 from hexconv.search.planned_chains import PAID
 from hexconv.search.question import COSTS, SLACK, value
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
+from hexconv.spec.kernels import KERNELS
 from tests.deep import DEEP
 from tests.draws import JUDGED, LOWERED
 from tests.strategies import chains, is_supported
@@ -216,3 +217,36 @@ def test_a_quicker_plan_that_moves_more_bytes_than_none_is_not_the_answer() -> N
     assert quickest.traffic_bytes > default.traffic_bytes >= best.traffic_bytes
     assert best.latency_packets <= default.latency_packets
     check_beside_no_plan(chain, question)
+
+
+def test_a_chain_with_more_plans_outside_of_vtcm_than_a_search_looks_at_is_planned_inside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chain = Chain(
+        input=(1, 26, 26, 256),
+        dtype="int8",
+        conv=(replace(SAME, out_channels=256, requantize=Requantize(multiplier=1 << 30, shift=-9)),),
+    )
+    inside = plan_chain(Case("inside", chain), Question(1 << 17, "time", target="hexagon", caches="all-in-vtcm"))
+    monkeypatch.setitem(KERNELS, "hvx", replace(KERNELS["hvx"], most_plans=inside.found.proof.plans))
+    asked = plan_chain(Case("asked", chain), Question(1 << 17, "time", target="hexagon", caches="as-needed"))
+    assert asked.question.caches == "all-in-vtcm"
+    assert asked.cuts.best == inside.cuts.best
+
+
+HOW = Requantize(multiplier=1 << 17, shift=-4)
+POOLED = Chain(
+    input=(1, 16, 16, 8),
+    dtype="uint8",
+    conv=(Conv2d(out_channels=8, requantize=HOW), Conv2d(out_channels=8, pool="max"), Conv2d(out_channels=8)),
+)
+
+
+@LOWERED
+@given(chains(dtypes=("uint8", "int8")), st.integers(14, 20))
+@example(POOLED, 17)
+def test_an_answer_names_the_kernels_of_its_pieces(chain: Chain, log_limit: int) -> None:
+    answer = plan_chain(Case("drawn", chain), Question(1 << log_limit, "time", target="hexagon"))
+    assume(answer.winners)
+    used = [choice.used for winner in answer.winners for choice in winner.case.kernels]
+    assert [choice.used for choice in answer.kernels] == used
