@@ -194,7 +194,10 @@ def _drawn(runs: Sequence[Weighed], batch: Batch, options: Options, json: bool, 
     with waiting("drawing"):
         shown = network_view(of.network, of.name, profiles, of.cost) if of else None
         cases = [run.case for run in runs]
-        page = Page.of(cases, read_rates(options.tables), read_sweeps(options.sweep), profiles, shown)
+        tables = read_rates(options.tables), read_sweeps(options.sweep)
+        page = Page.of(cases, *tables, profiles, shown, batch.telling)
+        if not page.cases:
+            return batch.code(False)
         html = page.html()
     plots = _plots(page, options.plot_format) if options.plots else {}
     write_text(options.output, html)

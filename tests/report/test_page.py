@@ -223,3 +223,17 @@ def test_it_opens_on_an_answer_with_the_worst_case_first(html: str, page: Page) 
     assert told in worst.help
     assert 0 < html.index('id="answer"') < html.index('id="overview"')
     assert len(page.answer.worst) <= 3
+
+
+def test_a_case_that_can_not_be_shown_is_told_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conv, page = "[[chain.conv]]\nout_channels = 8\n", tmp_path / "page.html"
+    (tmp_path / "good.toml").write_text(f"[chain]\ninput = [1, 8, 8, 8]\n{conv}")
+    (tmp_path / "huge.toml").write_text(f"[chain]\ninput = [1, 1048576, 1048576, 8]\n{conv}")
+    (tmp_path / "other.toml").write_text(f"[chain]\ninput = [1, 8, 8, 8]\n{conv}[documented]\nwords = 9\n")
+    assert exit_code(["report", str(tmp_path), "-o", str(page)]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "scalar code" not in line]
+    assert [line.split(": ")[1] for line in lines] == ["huge", "other"]
+    assert "<h2" in page.read_text()
+    assert exit_code(["report", str(tmp_path / "huge.toml"), "-o", str(tmp_path / "none.html")]) == 2
+    assert capsys.readouterr().err.count("huge: the input has") == 1
+    assert not (tmp_path / "none.html").exists()

@@ -3,7 +3,8 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -52,6 +53,7 @@ class Page:
         sweeps: Sequence[Row] = (),
         profiles: Mapping[str, Profile] | None = None,
         network: NetworkView | None = None,
+        telling: Callable[[str], AbstractContextManager[None]] = nullcontext,
     ) -> "Page":
         """Put together what the page shows.
 
@@ -61,16 +63,18 @@ class Page:
             sweeps: what sweeps measured of plans with other splits.
             profiles: the profiles of the cases that were run for the page, by name.
             network: the view of all cases as one network.
+            telling: what a case is viewed in, by its name: the page leaves out a case whose error ends there.
         """
         own, run = {rate.case: rate for rate in rates if rate.tool == OWN}, profiles or {}
         others = [reached(case, run[case.name]) for case in cases if case.name in run]
-        views = tuple(
-            case_view(case, Measured(own.get(case.name), measured_splits(case, sweeps), run.get(case.name), others))
-            for case in cases
-        )
-        answer, asked = Answer.of([view.known for view in views]), {case.name for case in cases}
+        views = list[CaseView]()
+        for case in cases:
+            with telling(case.name):
+                measured = own.get(case.name), measured_splits(case, sweeps), run.get(case.name), others
+                views.append(case_view(case, Measured(*measured)))
+        answer, asked = Answer.of([view.known for view in views]), {view.name for view in views}
         shown = [rate for rate in rates if rate.case in asked]
-        return cls(network, answer, views, None if network else packets_plot(shown))
+        return cls(network, answer, tuple(views), None if network else packets_plot(shown))
 
     @property
     def title(self) -> str:
