@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hexconv.cli.app import signals
 from hexconv.cli.options import memory_bytes
 from hexconv.cli.progress import counted
-from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
+from hexconv.errors import HexconvError, InputError, Interrupted, Unsupported, fault, one_line
 from hexconv.model import MANIFEST, Manifest
 from hexconv.report.words import changed_knobs, knob_words
 from hexconv.report.words import counted as counted_of
@@ -236,7 +236,10 @@ def threads_hint(case: Case) -> str:
     if plan.threads == 1 or plan.kernel != "hvx" or case.plan.stated.keys() - BESIDE_THREADS:
         return ""
     asked = Plan(kernel="hvx", threads=plan.threads, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
-    best = best_plan(case.chain, Question(capacity_of(plan), "time", asked, target="hexagon")).best
+    try:
+        best = best_plan(case.chain, Question(capacity_of(plan), "time", asked, target="hexagon")).best
+    except Unsupported:  # there is no plan at all, or there are more than a search looks at
+        return ""
     alone = figures_of(case.chain, plan, rates(plan.arch)).latency_packets
     if best is None or best.latency_packets > WORTH_TELLING * alone:
         return ""

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,15 @@ def test_threads_alone_are_told_what_other_knobs_would_save(tmp_path: Path, caps
         path.write_text(Case("bands", chain, plan).to_toml())
         assert exit_code(["cache", str(path)]) == 0
         assert ("threads = 4 alone takes" in capsys.readouterr().err) == is_told
+
+
+def test_a_case_that_no_search_plans_stops_no_other_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = Chain(input=(1, 8, 8, 8), dtype="uint8", conv=(Conv2d(out_channels=8),))
+    huge = replace(small, input=(1, 2**20, 2**20, 8))
+    for name, chain in (("small", small), ("huge", huge)):
+        plan = Plan(kernel="hvx", threads=2)
+        (tmp_path / f"{name}.toml").write_text(Case(name, chain, plan).to_toml())
+    assert exit_code(["cache", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.startswith("small: agrees")
+    assert captured.err.startswith("hexconv: huge: the input has")
