@@ -122,10 +122,10 @@ def read_text(path: Path) -> str:
             raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError.because(f"{path}: no such file", f"{_beside(path)}name a TOML case file that exists") from None
+        raise InputError.because(f"{path}: no such file", f"{_beside(path)}name a TOML file that exists") from None
     except OSError as error:
         raise InputError.because(
-            f"{path}: {error.strerror or 'not readable'}", "name a TOML case file that can be read"
+            f"{path}: {error.strerror or 'not readable'}", "name a TOML file that can be read"
         ) from None
     except (UnicodeDecodeError, ValueError):
         raise InputError.because(f"{path} has bytes that are not UTF-8", "save it as TOML in UTF-8") from None

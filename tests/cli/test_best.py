@@ -283,6 +283,7 @@ def test_a_footprint_that_does_not_hold_is_told(
         (["--vtcm", "0B"], "a whole number of bytes"),
         (["--vtcm", "4"], "say 4MiB or 4B"),
         (["--plot", "front.png"], "a file that ends in .svg"),
+        (["--machine", "pyproject.tom"], "name a TOML file that exists"),
         *((["--bytes-per-packet", text], "for --bytes-per-packet") for text in ("0", "-1", "nan", "inf", "1e-300")),
         (["--bytes-per-packet", "8", "--objective", "traffic"], "which asks for no time; leave it out"),
     ],
