@@ -159,7 +159,7 @@ def _model_page(model: Path, options: Options, json: bool) -> int:
         if member.refused:
             batch.tell(f"{member.case.name}: {member.refused}")
     runs = [
-        Weighed(case, Given(named_weights(weights[case.name]), None, str(model))) for case in cases_of(planned.network)
+        Weighed(case, Given(named_weights(weights[case.name]), None, str(model))) for case in cases_of(planned.account)
     ]
     return _drawn(runs, batch, options, json, _Shown(planned.account, model.name, call_cost(planned)))
 

@@ -113,8 +113,12 @@ class PlannedModel:
 
     @cached_property
     def account(self) -> PlannedNetwork:
-        """The answers, and what a call computes outside of chains: the operators of the program, as it runs them."""
+        """The answers for chains that a call runs or lacks, and its operators outside of them, as the program has them.
+
+        What no output needs costs a call nothing, nor does what has a plan and is left to the caller all the same.
+        """
         program, manifest = self.open_program, self.network.manifest
+        calls, others = ({step.node for step in steps} for steps in (program.calls, program.others))
         names = [each.tensor for each in program.residents]
         entries = tuple(
             OperatorEntry(
@@ -130,7 +134,12 @@ class PlannedModel:
         )
         known = replace(manifest, operator=entries) if manifest else None
         saved = {"chains": self.handed.chains_bytes, "operators": self.handed.operators_bytes}
-        return replace(self.network, manifest=known, handed_bytes=saved)
+        planned = tuple(
+            answer
+            for answer in self.network.planned
+            if (answer.winners[0].case.name in calls if answer.winners else answer.name in others)
+        )
+        return replace(self.network, planned=planned, manifest=known, handed_bytes=saved)
 
     def leaving(self, reasons: Mapping[str, str]) -> "PlannedModel":
         """Return the model with some chains left to the caller, by the names of their cases, each with the reason."""

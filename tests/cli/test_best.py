@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,7 +33,7 @@ from hexconv.search.weighed_kernels import best_weighed, by_kernel
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.draws import RUN
 from tests.strategies import chains
-from tests.verify.networks import residual
+from tests.verify.networks import Network, residual
 
 
 def without_plan(chain: Chain) -> str:
@@ -383,3 +384,26 @@ def test_of_a_model_it_tells_what_a_whole_call_costs(tmp_path: Path, capsys: pyt
     names = {call.case.name for call in program.calls}
     assert {each.stem for each in (tmp_path / "plans").glob("*.npz")} == names
     assert exit_code(["best", str(tmp_path / "plans"), "--vtcm", "1MiB", "--no-run", "--json"]) == 0
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvInteger"])
+def test_a_chain_that_a_call_does_not_run_costs_it_nothing(
+    op: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that no output needs, and one whose sums are left to the caller."""
+    totals = []
+    for is_there in (False, True):
+        net = Network()
+        codes, scale, zero = net.start()
+        outputs = [net.real(*net.conv8((codes, scale, zero), (16, 3, 3, 3)))]
+        if is_there and op == "Conv":
+            net.conv8((codes, scale, zero), (64, 3, 3, 3))
+        elif is_there:
+            sources = [codes, net.constant(np.ones((64, 3, 3, 3)), "int8"), net.constant(zero, "uint8")]
+            outputs.append(net.node(op, sources))
+        onnx.save(net.model(*outputs), tmp_path / "net.onnx")
+        assert exit_code(["best", str(tmp_path / "net.onnx"), "--vtcm", "1MiB", "--no-run", "--json"]) == 0
+        totals.append(json.loads(capsys.readouterr().out)["total"])
+    figures = ("chains", "convs", "macs", "chains_before_bytes", "chains_before_packets", "chains_after_packets")
+    assert [totals[1][figure] for figure in figures] == [totals[0][figure] for figure in figures]
+    assert len(totals[1]["left"]) == (op == "ConvInteger")
