@@ -37,7 +37,7 @@ SHOWN_READERS = 4
 
 @dataclass(frozen=True)
 class Ending:
-    """What ends a chain: an operator (or `output`, `branch`, `limit`, `nothing`), and the reason in words."""
+    """What ends a chain: an operator (or `output`, `branch`, `limit`), and the reason in words."""
 
     op: str
     reason: str
@@ -312,8 +312,6 @@ def _ending(graph: Graph, unit: Unit, convs: Convs) -> Ending:
     sums = "; the sums stay int32" if unit.dtype in INTEGER_RANGE and unit.conv.requantize is None else ""
     if unit.unfolded:
         return Ending(readers[0].op if len(readers) == 1 else "branch", f"{unit.unfolded}{sums}")
-    if not readers:
-        return Ending("nothing", f"nothing reads {unit.written}")
     if len(readers) > 1:
         names = ", ".join(f"{node.op} {node.name}" for node in readers[:SHOWN_READERS])
         more = f" and {len(readers) - SHOWN_READERS} more" if len(readers) > SHOWN_READERS else ""

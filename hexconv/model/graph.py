@@ -121,10 +121,18 @@ class Graph:
         return {name: node for node in self.nodes for name in node.outputs if name}
 
     @cached_property
+    def _live(self) -> set[Node]:
+        return {node for node in self.needed({}).values() if node}
+
+    def is_dead(self, node: Node) -> bool:
+        """Whether no output of the model needs what a node makes, which is no constant."""
+        return node not in self._live and not any(map(self.is_constant, node.outputs))
+
+    @cached_property
     def _readers(self) -> dict[str, list[Node]]:
         readers: dict[str, list[Node]] = {}
         for node in self.nodes:
-            if node.op in SHAPES and self.is_constant(node.outputs[0]):
+            if self.is_dead(node) or (node.op in SHAPES and self.is_constant(node.outputs[0])):
                 continue  # it reads no element
             for name in dict.fromkeys((*node.inputs, *node.captured)):
                 readers.setdefault(name, []).append(node)
@@ -139,7 +147,7 @@ class Graph:
         return self._makers.get(tensor)
 
     def readers(self, tensor: str) -> list[Node]:
-        """All nodes that read elements of a tensor, each once."""
+        """All nodes that read elements of a tensor for the model's outputs, each once."""
         return self._readers.get(tensor, [])
 
     def only_reader(self, tensor: str) -> Node | None:

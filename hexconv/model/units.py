@@ -38,6 +38,8 @@ def convs_of(graph: Graph) -> Convs:
     units, not_taken = [], []
     for node in each([node for node in graph.nodes if is_conv(node)], "reading", lambda node: node.name):
         try:
+            if graph.is_dead(node):
+                raise Refused("no output of the model needs it")
             units.append(_taken(graph, node))
         except Refused as refusal:
             not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))

@@ -115,7 +115,7 @@ class PlannedModel:
     def account(self) -> PlannedNetwork:
         """The answers for chains that a call runs or lacks, and its operators outside of them, as the program has them.
 
-        What no output needs costs a call nothing, nor does what has a plan and is left to the caller all the same.
+        A chain that has a plan and is left to the caller all the same costs a call nothing.
         """
         program, manifest = self.open_program, self.network.manifest
         calls, others = ({step.node for step in steps} for steps in (program.calls, program.others))

@@ -269,7 +269,7 @@ def _chain(member: Member, convs: tuple[ConvVerdict, ...], steps: Sequence[StepV
         case=member.case.name,
         convs=convs,
         run=together("run", runs) if runs else None,
-        reason="" if runs else next(filter(None, (*left, member.refused, reason)), "no output of the model needs it"),
+        reason="" if runs else next(filter(None, (*left, member.refused, reason)), ""),
         kernels="; ".join(dict.fromkeys(kernel_words(case.kernels) for case, _ in member.pieces)),
         pieces=names,
         packets=sum(packets) if packets else None,

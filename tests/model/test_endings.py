@@ -2,14 +2,19 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from hexconv.model import Imported, import_model
+from tests.draws import LOWERED
 from tests.model.answers import saved
 from tests.model.builder import OPSET, Builder
 from tests.model.quantised import Quantised
+from tests.verify.networks import residual
 
 
 def two_convs(between: str, **attributes) -> onnx.ModelProto:
@@ -57,6 +62,29 @@ def test_a_tensor_that_is_read_twice_or_given_back_ends_a_chain(tmp_path: Path) 
     assert found.network.chain[0].reason == "stem_out is read by 2 nodes: Conv left, Conv right"
     # What the model gives back is the sums before the relu, which is no part of the chain then.
     assert found.cases[1].chain.conv[0].activation == "none"
+
+
+@given(st.sampled_from(["qdq", "qlinear"]), st.booleans(), st.integers(0, 99))
+@LOWERED
+def test_what_no_output_needs_ends_no_chain(
+    tmp_path_factory: pytest.TempPathFactory, form: str, projected: bool, seed: int
+) -> None:
+    """As what is left of a head that somebody took off a model: a conv of the image, and readers of inner tensors."""
+    net, output = residual(form, projected=projected)
+    codes, scale, zero = net.nodes[0].output[0], np.float32(0.021), 128
+    known = [net.model(output)]
+    made = [name for node in net.nodes for name in node.output]
+    for name in np.random.default_rng(seed).choice(made, 3):
+        net.node("Identity", [net.node("Identity", [name])])
+    net.conv8((codes, scale, zero), (4, 3, 3, 3))
+    known.append(net.model(output))
+    folder = tmp_path_factory.mktemp("dead")
+    one, other = (saved(model, folder).joining() for model in known)
+    assert [run.tensors for run in one.runs] == [run.tensors for run in other.runs]
+    assert one.network.chain == other.network.chain
+    assert one.network.operator == other.network.operator
+    [left] = other.network.not_taken
+    assert left.reason == "no output of the model needs it"
 
 
 def test_a_chain_of_more_convs_than_a_case_has_goes_on_in_the_next(tmp_path: Path) -> None:
@@ -122,8 +150,9 @@ def test_a_filter_that_the_model_computes_is_no_filter(tmp_path: Path) -> None:
 def test_other_convolutions_are_named(op: str, tmp_path: Path) -> None:
     net = Builder("other", (1, 4, 8, 8))
     domain, _, kind = op.rpartition(".")
-    net.node(kind, ["image", net.weights(4, 4, 3, 3)], "conv", domain=domain)
-    graph = helper.make_graph(net.nodes, "g", net.inputs, net.inputs, net.initializers)
+    made = net.node(kind, ["image", net.weights(4, 4, 3, 3)], "conv", domain=domain)
+    outputs = [helper.make_tensor_value_info(made, TensorProto.FLOAT, list("nchw"))]
+    graph = helper.make_graph(net.nodes, "g", net.inputs, outputs, net.initializers)
     versions = [helper.make_opsetid("", OPSET), *([helper.make_opsetid(domain, 1)] if domain else [])]
     reason = not_taken(helper.make_model(graph, opset_imports=versions), tmp_path)
     assert reason.startswith(f"{op} is no conv2d that a chain can have")
