@@ -72,7 +72,8 @@ def rows(planned: PlannedModel) -> Iterator[Row]:
             assert separate
             assert best
             size, last = best.footprint_bytes // 1024, None
-            yield Row(f"fused, {size} KiB of VTCM", tuple(_convs(step)), separate.traffic_bytes, best.traffic_bytes)
+            planned_bytes = best.traffic_bytes - sum(handed_bytes(step, names))
+            yield Row(f"fused, {size} KiB of VTCM", tuple(_convs(step)), separate.traffic_bytes, planned_bytes)
     if last:
         yield last
 
