@@ -135,7 +135,7 @@ DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 KERNELS = ("plain", "nest", "lanes", "scalar")
 OF_LANES = (
     *("of_pixels", "lane_load", "lane_run", "lane_loop", "lane_row", "lane_channel", "across"),
-    *("lane_scale", "lane_even", "lane_away", "lane_offset", "bounded"),
+    *("lane_scale", "lane_even", "lane_away", "lane_offset"),
     *("dealt", "merged", "plane", "phased", "ring_step", "ring_made", "ring_read", "ring_row", "ring_handed"),
     *("output_part", "block_start", "strip_pair", "edge_pair", "strip_read", "strip_row", "strip_output"),
     *("strip_write", "strip_asked", "strip_started", "strip_handed"),

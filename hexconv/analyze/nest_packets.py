@@ -55,8 +55,6 @@ times prices. These are the parts of a run:
     lane_channel  where lanes are pixels, channels of a tile that are scaled, each in a loop of its own
     lane_scale, lane_even, lane_away   where lanes are pixels, what `scale`, `even` and `away` are elsewhere
     lane_offset   where lanes are pixels, channels whose sums start from an offset
-    bounded       where lanes are pixels, half of the products of vectors of an intermediate of which steps make rows of
-                  the fringe, too: only a run knows how many rows it computes
     dealt         where lanes are pixels, instructions that deal vectors of a row of the source
     merged        where lanes are pixels, instructions that move and merge words that go on from pixel to pixel
     plane         where lanes are pixels, other instructions that lay a row of the source out

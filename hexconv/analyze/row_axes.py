@@ -132,11 +132,6 @@ class Tiles:
         """Return how many channel tiles conv `index` has where its lanes are pixels; else none."""
         return self.channel_tiles(index) if self.planned.convs[index].form.has_pixels else 0
 
-    def products_of_lanes(self, index: int) -> int:
-        """Return how many products of vectors a row of conv `index` takes where its lanes are pixels; else none."""
-        form = self.planned.convs[index].form
-        return form.products if form.has_pixels else 0
-
     def filter_bytes(self, index: int) -> int:
         """The bytes that staging the whole filter of conv `index` moves."""
         return prod(self.planned.layouts.filters[index].physical_shape)

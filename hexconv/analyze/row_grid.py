@@ -333,7 +333,6 @@ def costs_of_steps(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, A
     for index in axes.convs:
         yield f"read filter{index + 1}", axes.stagings(index), axes.filter_copies(index, priced)
     yield from _costs_of_rings(axes, priced)
-    yield from _costs_of_bounds(axes, priced)
     every = [_input_prices(axes, priced)]
     every += [axes.of_conv(Tiles.prices, index, priced) for index in axes.convs]
     for tensor, taken in enumerate(every):
@@ -356,18 +355,6 @@ def _costs_of_rings(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, 
             yield f"conv {index + 1}", rings * rows * axes.of_conv(Tiles.tiles_of_lanes, index), of_row
     written = axes.made(len(axes.convs))[2] * axes.of_conv(Tiles.channel_tiles, axes.convs[-1])
     yield "write output", rings * written * axes.plans.flags("buffering", "double"), of_output
-
-
-def _costs_of_bounds(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what rows of an intermediate take beside where steps make rows of its fringe, too, as in `rows_costs`.
-
-    Only a run knows then how many rows of a step are computed.
-    """
-    of_products = priced(Parts(bounded=0.5))
-    for index in axes.convs[:-1]:
-        is_bounded = axes.rows(lambda counts, tensor=index + 1: counts.has_fringe[tensor])[..., None]
-        products = axes.made(index + 1)[0] * axes.of_conv(Tiles.products_of_lanes, index)
-        yield f"conv {index + 1}", is_bounded * products, of_products
 
 
 def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:

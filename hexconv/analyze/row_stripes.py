@@ -435,13 +435,6 @@ class StripeCounts:
         return self._sum(lambda band: band.sums(band.rows))
 
     @cached_property
-    def has_fringe(self) -> Integers:
-        """Whether stripes of each height make rows of each tensor without elements, [T, H], in any of their steps."""
-        heights, places = np.unique(self.heights, return_inverse=True)
-        whole = stripe_counts(self.chain, tuple(map(int, heights)), self.rolls, self.is_double)
-        return (whole.stored_rows > whole.logical_rows)[:, places]
-
-    @cached_property
     def making_steps(self) -> Integers:
         """The steps that make a logical row of a tensor."""
         return self._sum(lambda band: band.sums(band.logical > 0))

@@ -62,7 +62,6 @@ class Followed:
         logical, blank = self.rows(self.last, step)
         total += of_step * (logical + blank > 0 if self.streams else True) / self.again
         total += self.in_rings(step) if self.streams and self.last > 1 else 0.0
-        total += self.bounded(step)
         return total + once * (logical + blank) / self.counts.chain.stored[-1] / self.batch / self.again
 
     def in_rings(self, step: int) -> float:
@@ -78,15 +77,6 @@ class Followed:
                 )
         written = self.is_double and sum(self.rows(self.last, step)) > 0
         return total + of_output * written * self.tiles.channel_tiles(self.last - 1) / self.again
-
-    def bounded(self, step: int) -> float:
-        """What a step takes beside since some step of some thread makes rows of the fringe of an intermediate."""
-        total = 0.0
-        for index in range(self.last - 1):
-            form = self.tiles.planned.convs[index].form
-            if form.has_pixels and any((band.rows > band.logical)[index + 1].any() for band in self.counts.bands):
-                total += PRICED(Parts(bounded=form.products / 2)) * self.rows(index + 1, step)[0]
-        return total
 
     def together(self, index: int, left: int) -> list[float]:
         """How often a step makes rows of a depthwise conv in each way."""
