@@ -200,7 +200,7 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
 
 
 def _wraps(planned: PlannedRows) -> bool:
-    """Whether a ring of input rows ends within a step: one conv whose windows share no rows fills it step by step."""
+    """Whether a step's copies go on at the start of a ring: never where one conv has windows that share no rows."""
     first = planned.chain.conv[0]
     reach = (first.kernel[0] - 1) * first.dilation[0] + 1
     return len(planned.chain.conv) > 1 or reach > first.stride[0]

@@ -493,13 +493,13 @@ class DepthwiseForm(VectorForm):
         return parts
 
     def parts_together(self) -> tuple[Parts, ...]:
-        """Count words of the source, and taps."""
+        """Count words of the source, taps, and loops over tiles that go along a row."""
         taps = self._in_registers * self.conv.spec.kernel[0] * len(variants(self.conv.spec))
         found = tuple(self._words(rows, goes_down) for rows, goes_down in self._rows_loaded)
         for way, parts in zip(WAYS_TOGETHER, found, strict=True):
             if way != "row down":
                 parts["tap"] += taps
-                parts["tap_halved"] += taps * halved_blocks(self.conv.spec) / self.conv.out_blocks
+                parts["tap_halved"] = taps * halved_blocks(self.conv.spec) / self.conv.out_blocks
             if way in TILE_ROWS:
                 parts["lane_fill"] = sum(blocks for _, blocks in self._row_tiles)
         return found

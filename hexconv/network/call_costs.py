@@ -8,7 +8,6 @@ Steps run one after the other, and those that have threads share their work even
 each step's packets over its threads.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from math import prod
@@ -32,7 +31,6 @@ from hexconv.network.program_steps import (
     is_codes,
 )
 from hexconv.network.resident_sets import handed_bytes
-from hexconv.search import Answer
 from hexconv.search.adds_apart import moved_by_add
 from hexconv.search.question import Question
 from hexconv.spec import Chain
@@ -110,7 +108,7 @@ def call_cost(planned: "PlannedModel") -> CallCost:
     """Add up what a call of a planned model costs."""
     program, threads = planned.open_program, planned.question.plan.threads
     answers = planned.account.planned
-    parts = [_chains(planned, answers), *_operators(planned)]
+    parts = [_chains(planned), *_operators(planned)]
     chains, operators = parts[0], parts[1:]
     cuts = [answer.cuts.best for answer in answers if answer.cuts.best]
     arena = arena_of(lives_of(program))
@@ -135,8 +133,9 @@ def call_cost(planned: "PlannedModel") -> CallCost:
     )
 
 
-def _chains(planned: "PlannedModel", answers: Sequence[Answer]) -> PartCost:
+def _chains(planned: "PlannedModel") -> PartCost:
     """The chains as one part: the figures of their best cuts, and of all convs apart."""
+    answers = planned.account.planned
     best = [answer.cuts.best for answer in answers if answer.cuts.best]
     apart = [answer.separate for answer in answers]
     fitting = [cut for cut in apart if cut]

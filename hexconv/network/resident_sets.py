@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from hexconv.network.arena import Life
 from hexconv.network.pairs import may_lie_over
 from hexconv.network.plan_choices import Cost, PlanChoices
-from hexconv.network.program_steps import Call, Operation, Program, Step
+from hexconv.network.program_steps import Operation, Program, Step
 from hexconv.search.grid import Figures
 
 MOST_STATES = 2000
@@ -248,7 +248,7 @@ def bytes_by_tensor(step: Step) -> dict[str, int]:
     return found
 
 
-def handed_bytes(step: Operation | Call, tops: Iterable[str]) -> tuple[int, int]:
+def handed_bytes(step: Step, tops: Iterable[str]) -> tuple[int, int]:
     """Return the bytes that a step reads and writes in VTCM, where these tensors stay."""
     names = set(tops)
     read = sum(source.bytes for source in step.sources if source.buffer in names)

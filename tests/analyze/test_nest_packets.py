@@ -1,5 +1,6 @@
 """What the packets of a nest are spent on: laws that tie its counts to those of multiplications and of copies."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from math import ceil
@@ -14,7 +15,8 @@ from hexconv.analyze.row_nest import planned_rows
 from hexconv.kernel.channels import ChannelForm
 from hexconv.kernel.depthwise import DepthwiseForm, variants
 from hexconv.kernel.pixels import PixelForm
-from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.lower import lower_case
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.knobs import Buffering
 from hexconv.sweep.random_case import drawn_plan
 from hexconv.sweep.random_chains import Scope
@@ -259,3 +261,46 @@ def test_strips_fill_what_they_have_outside_of_the_image(
     spare = 0 if strips.is_inside(0) else (held - valid) * 32 / 8
     assert parts["strip_pair"] == pytest.approx(spare * rows[0] / strips.count)
     assert parts["edge_pair"] == pytest.approx(axes.one.filled_bytes(1, rows[1]) / 8)
+
+
+@pytest.mark.parametrize("width", range(50, 58))
+def test_columns_behind_the_last_window_are_filled_and_rows_copied_apart(width: int) -> None:
+    """As TVM lowers it: where a row has columns that the image lacks, each is filled, and no copy spans two rows."""
+    conv = Conv2d(out_channels=16, kernel=(3, 3), stride=(2, 2), groups=16, requantize=HOW)
+    plan = Plan(kernel="hvx", order="h_outer", rows=4, buffering="double")
+    case = Case("rows", Chain(input=(1, 22, width, 16), dtype="int8", conv=(conv,)), plan)
+    parts, text = (
+        parts_of_stages(rows_of_plan(case.chain, case.settled))["read input"],
+        lower_case(case).module.script(),
+    )
+    by_row = [bool(loop) for loop in re.findall(r"(for ho in range\(.*\n *)?T\.dma_copy\(0,", text)]
+    filled = {int(pairs) for pairs in re.findall(r"for ho, pair in T\.grid\(\w+, (\d+)\)", text)}
+    assert by_row
+    assert {*by_row} == {bool(parts["padded_start"] + parts["row_start"])}
+    assert filled == ({parts["blank_pair"] / parts["filled"]} if parts["filled"] else set())
+
+
+def test_a_ring_whose_windows_share_no_rows_is_filled_by_one_copy_a_step() -> None:
+    conv, image = Conv2d(out_channels=32, kernel=(1, 1), requantize=HOW), (1, 27, 110, 3)
+    plan = Plan(kernel="hvx", order="h_outer", halo="roll", h_split=2)
+    one, two = (
+        parts_of_stages(rows_of_plan(Chain(input=image, dtype="uint8", conv=convs), plan))["read input"]
+        for convs in ((conv,), (replace(conv, kernel=(3, 1)),))
+    )
+    assert (one["ring_read"], one["line"], one["read"]) == (0, 2, 2)
+    assert two["ring_read"] == two["read"]
+
+
+@pytest.mark.parametrize("channels", [16, 32, 40])
+@pytest.mark.parametrize("rows", [1, 2, 8])
+def test_depthwise_tiles_fill_a_loop_for_rows_made_together_unless_they_go_down(channels: int, rows: int) -> None:
+    conv = Conv2d(out_channels=channels, kernel=(3, 3), groups=channels, requantize=HOW)
+    axes = rows_of_plan(
+        Chain(input=(1, 34, 34, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx", order="h_outer", rows=rows)
+    )
+    parts, form = nest_parts(axes), axes.one.convs[0].form
+    assert isinstance(form, DepthwiseForm)
+    assert bool(parts["lane_fill"]) == (not form.goes_down)
+    assert bool(parts["tap_halved"]) == (channels != 32)
+    assert parts["tap_halved"] <= parts["tap"]
+    assert not parts["blank_row"]
