@@ -70,8 +70,9 @@ def rows_of_tile(channels: Channels) -> Rows:
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
     """Return the byte where row `place` of the source begins, counted from the first row that output row `y` reads."""
     conv, source = channels.conv, rows_of_tile(channels)
-    index = source.first + y * conv.spec.stride[0] + place
-    return block.bind("row", in_ring(source, index) * conv.plane.row_bytes + source.origin)
+    # LLVM would take the number of the row apart, and keep an address for each pixel of a tile: they spill.
+    index = instructions.concealed(in_ring(source, source.first + y * conv.spec.stride[0] + place))
+    return block.bind("row", index * conv.plane.row_bytes + source.origin)
 
 
 def filter_byte(channels: Channels) -> tirx.Expr:

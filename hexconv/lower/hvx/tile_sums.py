@@ -32,6 +32,8 @@ from hexconv.tir.statements import Block, Number, int32, vector_register
 
 MOST_UNROLLED = 8
 """Trips of a loop of a pair of words."""
+NOT_IMMEDIATE_BYTES = 1 << 15
+"""The least distance that is no immediate operand of an addition: a constant extender holds it."""
 
 Initial = Callable[[int, int], tirx.Expr]
 """What the sums of a pixel and a block of channels start from."""
@@ -176,8 +178,19 @@ def weights_of(tile: Tile, operands: Operands, step: tirx.Expr, part: int) -> ti
     """Load a vector of the filter: 4 weights for each of 32 output channels."""
     conv = tile.conv
     group, lane = divmod(part, conv.side_by_side)
-    byte = operands.filter_byte + group * conv.group_bytes
+    byte = operands.filter_byte + _apart(group * conv.group_bytes)
     return instructions.load(operands.filter, byte + (step * conv.side_by_side + lane) * VECTOR_BYTES)
+
+
+def _apart(size_bytes: int) -> Number:
+    """Return how far apart two groups of blocks lie.
+
+    LLVM would add distances that an instruction can't hold anew for each load, and not pipeline the loop; one that it
+    doesn't know becomes an address of its own.
+    """
+    if size_bytes < NOT_IMMEDIATE_BYTES:
+        return size_bytes
+    return instructions.concealed(int32(size_bytes // VECTOR_BYTES)) * VECTOR_BYTES
 
 
 @dataclass(frozen=True)
