@@ -11,6 +11,7 @@ weights of one output channel, and a sum is 32 pixels of that channel.
 The alternative is channels as lanes (`hexconv.kernel.channels`), which takes 32 of them however few there are.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -44,6 +45,8 @@ MOST_VECTORS = 4
 """The most vectors of pixels in a tile."""
 MOST_SUMS = 16
 """The most sums that a tile keeps in registers: vectors of pixels times channels."""
+SCALED_AT_ONCE = 8
+"""Vectors of sums that are scaled side by side: more of them, and what they are scaled by, fill the registers."""
 MOST_STRIDE = 2
 """The largest stride along a row."""
 PEELED_GROUPS = 2
@@ -66,6 +69,11 @@ class PixelTile:
     def vectors(self) -> int:
         """Vectors of 32 pixels in the tile."""
         return ceil(self.pixels / LANES)
+
+    @property
+    def scaled_channels(self) -> int:
+        """Channels whose sums are scaled side by side: the instructions for one vector wait for each other."""
+        return max(SCALED_AT_ONCE // self.vectors, 1)
 
 
 @dataclass(frozen=True)
@@ -108,8 +116,21 @@ class PixelLanes:
 
     def runs(self, tile: PixelTile) -> int:
         """How often a tile goes over its window: once for each set of channels that are computed together."""
+        return sum(self._sets(tile).values())
+
+    def scalings(self, tile: PixelTile) -> int:
+        """How often a tile scales the sums of channels side by side."""
+        return sum(times * ceil(size / tile.scaled_channels) for size, times in self._sets(tile).items())
+
+    def _sets(self, tile: PixelTile) -> Counter[int]:
+        """Count the sets of channels that are computed together, by their channels."""
         whole, rest = divmod(self.conv.out_channels, CHANNEL_BLOCK)
-        return whole * ceil(CHANNEL_BLOCK / tile.channels) + ceil(rest / tile.channels)
+        found = Counter[int]()
+        for channels, times in ((CHANNEL_BLOCK, whole), (rest, 1)):
+            found[tile.channels] += times * (channels // tile.channels)
+            found[channels % tile.channels] += times
+        del found[0]
+        return found
 
     @property
     def products(self) -> int:
@@ -299,7 +320,7 @@ class PixelForm(VectorForm):
         ended = self.ending(sums, tile.vectors * self.row.results, channels)
         parts.add({name: ended[name] for name in ("narrow", "table")})
         ways = {f"lane_{name}": ended[name] for name in ("scale", "away", "even") if ended[name]}
-        parts.add({**ways, "lane_channel": channels} if ways else {})
+        parts.add({**ways, "lane_channel": self.row.scalings(tile)} if ways else {})
         parts["lane_offset"] = channels * conv.has_offsets
         return parts
 

@@ -275,25 +275,29 @@ def _is_scaled(conv: RowConv) -> bool:
 
 
 def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:
-    """Do the part of narrowing that has values of its own for each channel, one channel after the other.
+    """Do the part of narrowing that has values of its own for each channel, some channels at a time.
 
-    LLVM would begin all channels at once, and run out of registers. So each channel stands in a loop of one trip, and
-    LLVM doesn't know that it is one.
+    LLVM would begin all channels at once, and run out of registers. So those that are scaled side by side stand in a
+    loop of one trip, and LLVM doesn't know that it is one.
     """
+    if not _is_scaled(row.channels.conv):
+        return
+    at_once = row.tile.scaled_channels
+    for first in range(0, len(sums), at_once):
+        of = slice(first, first + at_once)
+        scale = partial(_scale_channels, row=row, some=some, channels=some.channels[of], sums=sums[of])
+        block.loop("once", instructions.concealed(int32(1)), lambda at, _, scale=scale: scale(at))
+
+
+def _scale_channels(block: Block, row: _Row, some: _Some, channels: range, sums: Sums) -> None:
+    """Scale the sums of some channels."""
     how = row.channels.conv.narrowing
     assert how
-
-    def one(at: Block, channel: int, registers: Sequence[tirx.Buffer]) -> None:
-        lanes = _lanes(at, row.channels, some.place(channel))
+    for channel, registers in zip(channels, sums, strict=True):
+        lanes = _lanes(block, row.channels, some.place(channel))
         totals = [value_in(register) for register in registers]
-        ready = ready_sums(at, totals, how, [lanes] * len(totals))
-        for register, value in zip(registers, ready, strict=True):
-            put(at, register, value)
-
-    if _is_scaled(row.channels.conv):
-        for channel, registers in zip(some.channels, sums, strict=True):
-            once = instructions.concealed(int32(1))
-            block.loop("once", once, lambda at, _, c=channel, r=registers: one(at, c, r))
+        for register, value in zip(registers, ready_sums(block, totals, how, [lanes] * len(totals)), strict=True):
+            put(block, register, value)
 
 
 def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
