@@ -138,7 +138,7 @@ OF_LANES = (
     *("lane_scale", "lane_even", "lane_away", "lane_offset"),
     *("dealt", "merged", "plane", "phased", "ring_step", "ring_made", "ring_read", "ring_row", "ring_handed"),
     *("output_part", "block_start", "strip_pair", "edge_pair", "strip_read", "strip_row", "strip_output"),
-    *("strip_write", "strip_asked", "strip_started", "strip_handed"),
+    *("strip_write", "strip_asked", "strip_started", "strip_handed", "block_handed"),
 )
 """The parts of convs whose lanes are pixels, and of what plans in rings and in strips do beside."""
 HAVE_LANES = ("of_pixels", "ring_row", "ring_read", "strip_read", "strip_asked")

@@ -52,7 +52,7 @@ times prices. These are the parts of a run:
     lane_row      where lanes are pixels, rows of outputs
     lane_run      where lanes are pixels, passes of a tile over a row of taps
     lane_loop     of these, passes that are loops over several planes
-    lane_channel  where lanes are pixels, channels of a tile that are scaled, each in a loop of its own
+    lane_channel  where lanes are pixels, loops in which some channels of a tile are scaled side by side
     lane_scale, lane_even, lane_away   where lanes are pixels, what `scale`, `even` and `away` are elsewhere
     lane_offset   where lanes are pixels, channels whose sums start from an offset
     dealt         where lanes are pixels, instructions that deal vectors of a row of the source
@@ -104,9 +104,9 @@ times prices. These are the parts of a run:
     strip_pair    doublewords of padding of the input, in strips that begin or end outside of the image
     edge_pair     the same of intermediates
     blank         vectors of the input's padding that are stored, and those of fringe that are further away
-    blank_pair    doublewords of this padding
+    blank_pair    doublewords of this padding, and of rows of pixels that have more bytes than the input's
     filled        runs of padding and fringe of the input, in each of its rows
-    store         stores of its bytes, and those that widen pixels of the input to doublewords
+    store         stores of its bytes
     start         copies that the copy engine is asked for, of all rows of a step in one, of filters, and of outputs
     row_start     the same, of each row and plane of channels of the input
     padded_start  the same, where padding lies between rows
@@ -115,6 +115,7 @@ times prices. These are the parts of a run:
     ring_row      rows that are asked for one by one, since a ring holds them
     asked, handed steps in which the engine is asked for the input, or for a tile of channels of the output
     ring_handed   of these, tiles of output that are made of rings
+    block_handed  blocks of columns of these tiles, of each row where a stripe is some rows of a block
     asked_side    sides with padding, in each step that the engine is asked for
 
 Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
@@ -123,11 +124,9 @@ how many rows, steps and stagings there are; the form of a conv says how many pa
 """
 
 from collections import Counter
-from dataclasses import replace
 from math import ceil, gcd, prod
 
 from hexconv.analyze.row_nest import PlannedRows
-from hexconv.kernel.channel_blocks import filling_stores
 from hexconv.kernel.cost import Cost, Parts
 from hexconv.kernel.kept_columns import kept_runs_of
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_BYTES
@@ -168,8 +167,8 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
     row["filled"] = planes * (end - first < columns)
     row.add(on_kept(planned, 0))
     row.add(_edges(planned, planes * cached))
-    if planned.convs[0].form.reads_fringe:
-        row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
+    if planned.convs[0].form.reads_fringe and channels % together:
+        row.add(_filled((end - first) * cached, gcd(cached, PAIR_BYTES)))  # copies then write over them
     sides, in_strips = (
         sum(side > 0 for side in vars(planned.chain.conv[0].padding).values()),
         planned.strips is not None,
@@ -353,15 +352,19 @@ def on_output(planned: PlannedRows, is_double: bool) -> Cost:
     tensor, tiles = planned.extents[-1], planned.channel_tiles(last)
     in_rows = planned.chain.output_layout != IN_BLOCKS
     rows, in_strips = tensor.batch * tensor.rows, planned.strips is not None
+    is_part = planned.plan.stripe_rows < ROW_BLOCK
     if is_double:
-        handed = Parts(group=tiles, handed=tiles, strip_handed=tiles * in_strips, start=0 if in_rows else tiles)
-        groups = Cost(step=handed)
-        return replace(groups, once=Parts(start=rows * _runs_written(planned).total())) if in_rows else groups
+        step = Parts(group=tiles, handed=tiles, strip_handed=tiles * in_strips)
+        if in_rows:
+            return Cost(step=step, once=Parts(start=rows * _runs_written(planned).total()))
+        if not is_part:
+            return Cost(step=Parts(start=tiles, **step))
+        starts = tensor.batch * tensor.row_blocks * ROW_BLOCK * tiles
+        return Cost(step=step, once=Parts(start=starts, block_handed=starts * tensor.column_blocks))
     step, once = Parts(write=tiles, strip_write=tiles * in_strips), Parts()
     if in_rows:
         once.add(_row_written(planned), rows)
         return Cost(step=step, once=once)
-    is_part = planned.plan.stripe_rows < ROW_BLOCK
     if is_part:
         step["output_line"] = tensor.column_blocks * tensor.channel_blocks
     else:

@@ -26,12 +26,12 @@ are int16, whose high and low bytes lie in rows of their own.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, gcd, inf
+from math import ceil, inf
 
 from hexconv.kernel.form import columns_read
 from hexconv.kernel.layouts import logical
 from hexconv.kernel.row_conv import LayoutChoice, RowConv, conv_number, with_split
-from hexconv.kernel.tiles import BYTES, PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
+from hexconv.kernel.tiles import BYTES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import packed
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.extents import REMEMBERED
@@ -40,7 +40,8 @@ NARROW_UNITS = (WORD_CHANNELS, 8, 16)
 """The channels of narrow blocks."""
 DENSE_TAG, DENSE_UNIT = "NHWC", 1
 """How a dense input lies, and the channels that a step along its axis C counts."""
-STORES_OF_PACKET = 2
+PACKETS_OF_PIXEL = 1.5
+"""What a copy of a pixel of few channels takes, of all pixels of a row in one loop."""
 MOST_KNOWN = 1 << 14
 """The number of convs that are not alike whose packets are kept, beside how their tensors may lie."""
 _KNOWN: dict[Hashable, Sequence[Sequence[float]]] = {}
@@ -95,19 +96,9 @@ def _cost(way: _Way) -> tuple[float, int]:
 
 
 def _widening(chain: Chain, wide: LayoutChoice) -> float:
-    """The packets of the stores that fill up the pixels of an input to those of its cache."""
-    _, rows, columns, channels = chain.input
-    stores = filling_stores(channels, wide.layout.physical_shape[-1])
-    return rows * columns * stores / STORES_OF_PACKET
-
-
-def filling_stores(start: int, end: int) -> int:
-    """Count the stores from byte `start` of a pixel to byte `end`, all as long as the address of the first allows.
-
-    >>> [filling_stores(start, 8) for start in (1, 2, 3, 4, 6, 8)], [filling_stores(start, 32) for start in (12, 13)]
-    ([7, 3, 5, 1, 1, 0], [5, 19])
-    """
-    return (end - start) // gcd(start, PAIR_BYTES)
+    """The packets that widen the pixels of an input to those of its cache: each is copied into a row that is filled."""
+    _, rows, columns, _ = chain.input
+    return rows * columns * (PACKETS_OF_PIXEL + wide.layout.physical_shape[-1] / VECTOR_BYTES)
 
 
 @lru_cache(REMEMBERED)

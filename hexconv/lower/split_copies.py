@@ -1,7 +1,7 @@
 """Split a copy nest into runs and fills: without clamps, repeated over loops, whole rows before shorter ones.
 
 Loops are split where their guards change, so that each of them either copies or fills. Then copies and fills are taken
-apart, since they write different bytes:
+apart, since they write different bytes, or those that copies write once more come first:
 
     before:  for h: for w: if 1 <= w and w < 15: for c: cache[..] = input[..]
                            else: for c: cache[..] = zero point
@@ -365,6 +365,9 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
             yield from _pieces(part, mover)
         return
     pieces = _pieces(loop.body, mover)
+    if under := _fill_under(pieces, loop):
+        yield from (under, *repeated(next(piece for piece in pieces if isinstance(piece, Run)), loop, mover))
+        return
     if ends := _ends_that_meet(pieces, loop):
         begin, last = ends[0], int(loop.extent) - 1
         pieces = [piece for piece in pieces if not any(piece is end for end in ends)]
@@ -373,6 +376,26 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
         yield from repeated(replace(ends[1], elements=ends[1].elements + begin.elements), shorter, mover)
     for piece in pieces:
         yield from repeated(piece, loop, mover)
+
+
+def _fill_under(pieces: Sequence[Piece], loop: tirx.For) -> Fill | None:
+    """Return a fill of all trips of a loop that runs then write over, if each trip fills what lies behind its run.
+
+    So the fringe of pixels with few channels takes as many stores as their row has vectors.
+
+    before:  for w: copy 3 elements; fill 1 element     after:   fill 4 * W elements; for w: copy 3 elements
+    """
+    match pieces:
+        case (Run() as run, Fill() as fill) | (Fill() as fill, Run() as run):
+            pass
+        case _:
+            return None
+    (buffer, first), (filled, behind) = run.target, fill.target
+    if not (isinstance(run.elements, tirx.IntImm) and is_one(run.count) and buffer.same_as(filled)):
+        return None
+    begins_behind = Analyzer().simplify(behind - first - run.elements)
+    whole = replace(fill, target=run.target, elements=int(run.elements) + fill.elements)
+    return whole.in_loop(loop) if isinstance(begins_behind, tirx.IntImm) and int(begins_behind) == 0 else None
 
 
 def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:

@@ -155,11 +155,17 @@ def test_depthwise_tiles_load_what_they_read(high: int, wide: int, stride: int, 
     assert parts["lane"] == rows_macs(axes)["conv1"].item() // 128
 
 
-@pytest.mark.parametrize(("channels", "stores"), [(1, 7), (2, 3), (3, 5), (8, 0), (13, 3), (16, 0)])
-def test_pixels_are_widened_to_doublewords(channels: int, stores: int) -> None:
-    conv = Conv2d(out_channels=32, requantize=HOW)
-    parts = nest_parts(rows_of_plan(Chain(input=(1, 8, 8, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
-    assert parts["store"] == 64 * stores
+@pytest.mark.parametrize(("channels", "vectors", "pairs"), [(5, 8, 9), (8, 0, 0), (13, 17, 2)])
+def test_rows_of_pixels_are_filled_where_the_input_has_fewer_channels(channels: int, vectors: int, pairs: int) -> None:
+    """As TVM lowers it, copies then write over what a row's vectors and doublewords hold."""
+    conv = Conv2d(out_channels=32, kernel=(1, 3), padding=Padding(left=1, right=1), requantize=HOW)
+    case = Case("rows", Chain(input=(1, 8, 137, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    parts = nest_parts(rows_of_plan(case.chain, case.settled))
+    sides = 2 * (8 if channels <= 8 else 16) // 8
+    assert (parts["blank"], parts["blank_pair"], parts["store"]) == (8 * vectors, 8 * (pairs + sides), 0)
+    text = lower_case(case).module.script()
+    stored = [re.findall(rf"for {name} in range\((\d+)\):\n.*Broadcast", text) for name in ("vector", "pair")]
+    assert stored == [[str(vectors)] * (vectors > 0), [str(pairs)] * (pairs > 0)]
 
 
 def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
@@ -203,7 +209,6 @@ def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
     assert parts["phased"] == rows * (stride > 1 and form.planes.laid > 0)
     assert bool(parts["merged"]) == bool(form.planes.merged)
     assert parts["lane_scale"] == parts["sum"]
-    assert parts["lane_channel"] == parts["tile"] * channels
     assert not parts["scale"]
     assert not parts["initial"]
 
@@ -289,6 +294,20 @@ def test_a_ring_whose_windows_share_no_rows_is_filled_by_one_copy_a_step() -> No
     )
     assert (one["ring_read"], one["line"], one["read"]) == (0, 2, 2)
     assert two["ring_read"] == two["read"]
+
+
+@pytest.mark.parametrize(("channels", "width"), [(1, 140), (7, 32), (12, 70), (16, 24), (23, 32), (48, 140)])
+def test_channels_of_lanes_are_scaled_some_at_a_time(channels: int, width: int) -> None:
+    """As TVM lowers it: each scaling is a loop of one trip, whose number LLVM doesn't know."""
+    conv = Conv2d(out_channels=channels, kernel=(3, 3), requantize=replace(HOW, rounding="up"))
+    case = Case("lanes", Chain(input=(1, 8, width, 2), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    axes = rows_of_plan(case.chain, case.settled)
+    form = axes.one.convs[0].form
+    assert isinstance(form, PixelForm)
+    loops = len(re.findall(r"for once\w* in ", lower_case(case).module.script()))
+    assert loops == sum(form.row.scalings(tile) for tile, _ in form.row.tiles)
+    scaled = 6 * sum(times * form.row.scalings(tile) for tile, times in form.row.tiles)
+    assert nest_parts(axes)["lane_channel"] == scaled
 
 
 @pytest.mark.parametrize("channels", [16, 32, 40])
