@@ -46,7 +46,7 @@ def start_copies(
     Args:
         module: a module with starts and ends of groups.
         filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
-            It writes other bytes than the copies do, in a slot that nothing reads yet.
+            It writes other bytes than the copies do, or before they start, in a slot that nothing reads yet.
         ranges: the ranges of variables that are no loop's.
         has_alternatives: whether some rows have code of their own for a case in which they are joined (`Mover`).
     """
@@ -63,7 +63,8 @@ def start_copies(
                 steps.append(step)
             else:
                 copied = partial(_started, queue=queue, ranges=known)
-                steps += split_into_runs(step, Mover(copied, filler, known, has_alternatives))
+                mover = Mover(copied, filler, known, has_alternatives, fills_ahead=filler is fill_by_vectors)
+                steps += split_into_runs(step, mover)
         return tirx.SeqStmt(steps)
 
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.SeqStmt, grouped)))})
@@ -94,7 +95,7 @@ def move_by_vectors(module: tvm.IRModule, ranges: Mapping[tirx.Var, Range]) -> t
         ranges: the ranges of variables that are no loop's.
     """
     main = module["main"]
-    mover = Mover(_moved, fill_by_vectors, ranges_of(main.body, ranges))
+    mover = Mover(_moved, fill_by_vectors, ranges_of(main.body, ranges), fills_ahead=True)
 
     def visit(statement: tirx.Stmt) -> tirx.Stmt:
         if (part := part_of(statement)) and part.copies:

@@ -171,12 +171,14 @@ class Mover:
         ranges: the ranges of the loops around the part.
         has_alternatives: whether rows that may lie side by side, or of which there may be one alone, have code of their
             own for that case, in which they are joined.
+        fills_ahead: whether a row is filled as a whole before runs write over some of it: vectors are fewer stores.
     """
 
     copy: Callable[[Run], tirx.Stmt]
     fill: Filler
     ranges: Analyzer
     has_alternatives: bool = False
+    fills_ahead: bool = False
 
     def statement(self, piece: Piece) -> tirx.Stmt:
         """Return the statement for a piece that gets no longer."""

@@ -365,7 +365,7 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
             yield from _pieces(part, mover)
         return
     pieces = _pieces(loop.body, mover)
-    if under := _fill_under(pieces, loop):
+    if mover.fills_ahead and (under := _fill_under(pieces, loop)):
         yield from (under, *repeated(next(piece for piece in pieces if isinstance(piece, Run)), loop, mover))
         return
     if ends := _ends_that_meet(pieces, loop):
