@@ -29,6 +29,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.knobs import Halo
 from hexconv.tir.parts import WRITE_BACK, convolution
 from tests.deep import one_in
 from tests.lower import mutants
@@ -107,6 +108,30 @@ def test_the_simulator_says_so_too_and_counts_no_packet_of_the_engine() -> None:
     runs = [run_case(case, lowered, Simulator(copies=Copies(moment, 7), slots=False)) for moment in ("random", "late")]
     assert all(each.check.passed for each in runs)
     assert runs[0].counts == runs[1].counts
+
+
+FILTERED = Conv2d(
+    out_channels=16,
+    kernel=(3, 3),
+    padding=Padding(top=1, left=2, bottom=1, right=0),
+    filter_zero_point=3,
+    requantize=Requantize(multiplier=0x5A7B3C1D, shift=-7),
+)
+"""Its sums have a part of the fringe, too, since its filter has a zero point."""
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("halo", ["roll", "recompute"])
+@pytest.mark.parametrize("channels", [1, 3, 13, 33])
+def test_rows_are_filled_before_copies_write_over_what_they_hold(channels: int, halo: Halo) -> None:
+    """A copy that is performed as soon as it starts is not written over, and the fringe holds the zero point."""
+    chain = Chain(input=(1, 20, 27, channels), dtype="uint8", zero_point=77, conv=(FILTERED,))
+    for threads, buffering in ((1, "double"), (2, "double"), (1, "single")):
+        plan = Plan(kernel="hvx", order="h_outer", halo=halo, threads=threads, buffering=buffering)
+        case = Case("filled", chain, plan)
+        lowered = lower_case(case)
+        for moment in MOMENTS:
+            assert run_case(case, lowered, Simulator(copies=Copies(moment, 7), slots=False)).check.passed
 
 
 @pytest.mark.parametrize("plan", ["stripes", "rings"])
