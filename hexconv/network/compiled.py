@@ -17,9 +17,10 @@ from hexconv.build.shared_code import without_scales
 from hexconv.errors import Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
-from hexconv.network.integer_form import MOVED, SUM, VIEW, kind_of_form, way_of_form
+from hexconv.network.integer_form import JOINED, MOVED, SUM, VIEW, kind_of_form, way_of_form
 from hexconv.network.pairs import may_lie_over
 from hexconv.network.program_steps import OTHER, Call, Filters, Operation, Program, Resident, Step, Window
+from hexconv.network.strands import HALVES_LOOP, loops_of_form
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
@@ -177,13 +178,14 @@ _OPERATOR_FLAGS = (
 
 
 def _used_by(program: Program) -> tuple[str, ...]:
-    """Return the flags that say what a network has: operators, codes, forms, turned matrices, sums, windows, pixels."""
+    """Return the flags that say what a network has: operators, codes, forms, matrices, sums, strands, pools, pixels."""
     steps = [step for step in program.steps if isinstance(step, Operation)]
     operands = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
     forms = [program.constants[step.result.integers] for step in steps if step.result.integers]
     kinds = {kind_of_form(form) for form in forms}
     sums, turns = ({way_of_form(form) for form in forms if kind_of_form(form) == kind} for kind in (SUM, MOVED))
     pixels = [prod(step.sources[0].extents[:3]) for step in steps if any(isinstance(how, Filters) for how in step.how)]
+    strands = {loop for form in forms if kind_of_form(form) in (VIEW, JOINED) for loop in loops_of_form(form)}
     windows = {(how.kernel[0], how.stride[0]) for step in steps for how in step.how if isinstance(how, Window)}
     used = {
         "USED": [f"HEXCONV_USE_{name.upper()}" for name in program.operators if name not in IN_PLAIN_C],
@@ -192,6 +194,7 @@ def _used_by(program: Program) -> tuple[str, ...]:
         "TURNS": ["~0"] if VIEW in kinds else [str(turn) for turn in sorted(turns)],
         "SUMS": [f"1<<{way}" for way in sorted(sums)],
         "POOLS": [f"1<<HEXCONV_POOL({rows},{stride})" for rows, stride in sorted(windows) if 2 * rows + stride < 31],
+        "STRANDS": [f"1ULL<<{loop}" for loop in sorted(strands | ({HALVES_LOOP} if JOINED in kinds else set()))],
         "PIXELS": [str(max(pixels, default=0))],
     }
     return tuple(f"-DHEXCONV_{name}=({'|'.join(values) or 0})" for name, values in used.items())

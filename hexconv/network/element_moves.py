@@ -1,7 +1,8 @@
 """Operators that move elements: views of memory, concatenation, rows and columns of Resize."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -12,15 +13,13 @@ from hexconv.model.refused import Refused
 from hexconv.network.code_functions import codes_by_byte
 from hexconv.network.elements import Operator, Stored, nhwc, real_values
 from hexconv.network.integer_form import (
-    DOWN,
+    HEADER_BYTES,
     JOINED,
-    UP,
     VECTOR_BYTES,
     VIEW,
     gathered,
     header,
     laid_table,
-    routed,
     spread,
     turned_bit,
 )
@@ -38,6 +37,7 @@ from hexconv.network.program_steps import (
     Along,
     Axis,
     Constants,
+    Dimension,
     Operand,
     Operation,
     Resize,
@@ -45,6 +45,7 @@ from hexconv.network.program_steps import (
     extents_of,
     is_codes,
 )
+from hexconv.network.strands import Loop, Unit, Woven, woven
 from hexconv.network.views import Placed, loops
 from hexconv.run.tensors import Array
 from hexconv.spec.code_sums import CODES, Interval
@@ -393,115 +394,64 @@ def _view_form(step: Operation, constants: Constants) -> bytes | None:
         parts = columns < VECTOR_BYTES <= rows and how.dimensions[-1].source_step == columns
         count = columns if parts else min(rows, VECTOR_BYTES)
         moved = spread(count).tobytes() + gathered(count).tobytes()
-    tile = tile_of(how, constants)
-    return header(VIEW, int(changes), *tile.numbers) + laid_table(table).tobytes() + moved + tile.controls
+    found = woven_view(how, constants, prod(result.extents))
+    told, strands = found.laid_out([0], [False], VIEW_BYTES) if found else ((0, 0, 0), b"")
+    return header(VIEW, int(changes), *told) + laid_table(table).tobytes() + moved + strands
 
 
-MOST_WINDOWS = 4
-GATHERS, SPREADS, HALF_TABLE, WHOLE_TABLE = 0, 1, 2, 4
-"""How the bytes of a window become those of a tile: by `vrdelta`, by `vdelta`, or by so many `vlut32`."""
+VIEW_BYTES = HEADER_BYTES + CODES + 2 * VECTOR_BYTES
+"""Of the form of a view, before its strands."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """Bytes of a view that lie side by side in the result: some turns of a loop, and all of the loops in it.
+def woven_view(how: View, constants: Constants, elements: int) -> Woven | None:
+    """The strands of a view that writes all of so many elements; None where another way takes fewer packets.
 
-    Attributes:
-        loop: the number of the loop.
-        turns: how many turns of it; 0 where the view has no such tile.
-        size: the bytes of the tile.
-        way: how the bytes of each window become those of the tile.
-        firsts: how far the first byte of each window of the source lies from the one of the first turn.
-        spans: the bytes of each window, from the first one to the last, up to a vector.
-        indices: for each window what the way is told, for each byte of the tile.
-        masks: 255 for each byte of the tile that is one of the window's, else 0.
+    >>> from hexconv.network.program_steps import Dimension
+    >>> found = woven_view(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1))), {}, 54)
+    >>> [(strand.size, len(strand.pieces)) for strand in found.strands]
+    [(54, 1)]
     """
+    dimensions = [*how.dimensions]
+    if how.fill is not None or prod(each.size for each in dimensions) != elements:
+        return None
+    again = _repeating(dimensions)
+    times = dimensions.pop(again).size if again is not None else 1
+    best, most = None, elements // times * _other_packets(how)
+    places, dense = np.zeros(1, np.int64), True
+    for at in range(len(dimensions), -1, -1):
+        if at < len(dimensions):
+            loop = dimensions[at]
+            turns = constants[loop.places] if loop.places else np.arange(loop.size) * loop.source_step
+            dense = dense and loop.result_step == places.size
+            places = np.add.outer(turns, places).reshape(-1)
+        around = dimensions[:at]
+        if not dense or places.size > MOST_UNIT:
+            break
+        if any(each.places or each.source_step < 0 for each in around):
+            continue
+        unit = Unit(np.zeros(places.size, np.int64), places + how.source_first)
+        found = woven(unit, [Loop(each.size, (each.source_step,), each.result_step) for each in around], most=most)
+        if found:
+            best, most = found, found.packets
+    return best
 
-    loop: int = 0
-    turns: int = 0
-    size: int = 0
-    way: int = 0
-    firsts: tuple[int, ...] = ()
-    spans: tuple[int, ...] = ()
-    indices: tuple[Array, ...] = ()
-    masks: tuple[Array, ...] = ()
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """What C is told besides the controls."""
-        windows = [each + (0,) * (MOST_WINDOWS - len(each)) for each in (self.firsts, self.spans)]
-        return self.loop, self.turns, self.size, self.way, len(self.firsts), *windows[0], *windows[1]
+MOST_UNIT = 1 << 16
+"""Bytes of the inner loops of a view that are looked at in one piece."""
 
-    @property
-    def controls(self) -> bytes:
-        """The indices and the masks of all windows, in vectors."""
-        vectors = np.zeros((2, MOST_WINDOWS, VECTOR_BYTES), np.uint8)
-        for at, each in enumerate((self.indices, self.masks)):
-            for window, control in enumerate(each):
-                vectors[at, window] = control
-        return vectors.tobytes()
 
-    def packets(self, turns: int) -> float:
-        """About how many packets a byte of so many turns takes: tables, loads, a store, and the walk around them."""
-        tiles = -(-turns // self.turns)
-        walk = WALK if turns % self.turns == 0 else 2 * WALK
-        each = len(self.firsts) * (max(self.way, 1) + 1) + 2
-        return (tiles * each + walk) / (self.size // self.turns * turns)
+def _repeating(dimensions: Sequence[Dimension]) -> int | None:
+    """The outermost loop that makes the same blocks of at least a vector again, which C copies."""
+    for at, (loop, inner) in enumerate(pairwise(dimensions)):
+        if loop.result_step != inner.size * inner.result_step:
+            return None
+        if loop.source_step == 0 and not loop.places and loop.size > 1 and loop.result_step >= VECTOR_BYTES:
+            return at
+    return None
 
 
 WALK = 30
-"""Packets of one turn of the loops around tiles or pieces."""
-
-
-def tile_of(how: View, constants: Constants) -> Tile:
-    """The tile of a view that takes the fewest packets; one of no turns where another way takes fewer.
-
-    >>> from hexconv.network.program_steps import Dimension
-    >>> found = tile_of(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1))), {})
-    >>> found.turns, found.size, found.firsts, found.spans
-    (9, 54, (0,), (54,))
-    """
-    places, size, best = np.zeros(1, np.int64), 1, (_other_packets(how), Tile())
-    for number, loop in reversed([*enumerate(how.dimensions)]):
-        is_dense = loop.result_step == size
-        if not (is_dense or size > 1):
-            break
-        most = min(loop.size if is_dense else 1, VECTOR_BYTES // size)
-        if loop.places and most < loop.size:
-            break
-        turns = constants[loop.places] if loop.places else np.arange(loop.size) * loop.source_step
-        fewer = () if loop.places else (1 << (most.bit_length() - 1) if most else 0, most // 2, most // 4)
-        for count in dict.fromkeys((most, *fewer)):  # from tile to tile C walks by steps, not by places
-            tile = _tile(number, count, np.add.outer(turns[:count], places).reshape(-1)) if count else None
-            if tile and (packets := tile.packets(loop.size)) < best[0]:
-                best = packets, tile
-        if not is_dense or loop.size * size > VECTOR_BYTES:
-            break
-        places = np.add.outer(turns, places).reshape(-1)
-        size *= loop.size
-    return best[1]
-
-
-def _tile(number: int, turns: int, places: Array) -> Tile | None:
-    """So many turns of a loop and all of the loops in it, which take `places`; None where these lie too far apart."""
-    left, windows, firsts = np.unique(places), list[Array](), list[int]()
-    while len(left):
-        if len(firsts) == MOST_WINDOWS:
-            return None
-        firsts.append(int(left[0]))
-        windows.append((places >= left[0]) & (places < left[0] + VECTOR_BYTES))
-        left = left[left >= left[0] + VECTOR_BYTES]
-    parts = [(places[own] - first, np.flatnonzero(own)) for own, first in zip(windows, firsts, strict=True)]
-    spans = tuple(int(source.max()) + 1 for source, _ in parts)
-    masks = tuple(np.pad(own.astype(np.uint8) * 255, (0, VECTOR_BYTES - len(own))) for own in windows)
-    for way, distances in ((GATHERS, UP), (SPREADS, DOWN)):
-        controls = [routed(*part, distances) for part in parts]
-        found = tuple(control for control in controls if control is not None)
-        if len(found) == len(parts):
-            return Tile(number, turns, len(places), way, tuple(firsts), spans, found, masks)
-    way = HALF_TABLE if max(spans) <= VECTOR_BYTES // 2 else WHOLE_TABLE
-    looked_up = tuple(_indices(*part) for part in parts)
-    return Tile(number, turns, len(places), way, tuple(firsts), spans, looked_up, masks)
+"""Packets of one turn of the loops around pieces."""
 
 
 def _other_packets(how: View) -> float:
@@ -511,7 +461,7 @@ def _other_packets(how: View) -> float:
         loops = [*how.dimensions[:-1]]
         times = loops.pop().size if len(loops) > 1 and loops[-1].source_step == 0 and not loops[-1].places else 1
         pieces = loops[-1].size if loops else 1
-        each = 3 if times == 1 else 8 + 2 * times
+        each = 3 if times == 1 else 4 + times
         return (pieces * each + WALK) / (pieces * times * inner.size) if inner.size <= VECTOR_BYTES else 0.0
     if len(how.dimensions) < 2 or inner.result_step != 1 or inner.places or how.dimensions[-2].source_step != 1:
         return 3.0
@@ -521,65 +471,126 @@ def _other_packets(how: View) -> float:
     each = (
         vectors + vectors * vectors.bit_length() / 2 + min(columns, VECTOR_BYTES) * min(inner.size, 128) / VECTOR_BYTES
     )
-    return (blocks * each + WALK / 2) / (columns * inner.size) if columns * inner.size >= VECTOR_BYTES // 2 else 3.0
+    walk = WALK / 2 if len(how.dimensions) == 2 else 1.5  # around few matrices, or once for many
+    return (blocks * each + walk) / (columns * inner.size) if columns * inner.size >= VECTOR_BYTES // 2 else 3.0
 
 
-NO_BYTE = 255
-"""An index that no table of a vector has."""
-
-
-def _indices(source: Array, target: Array) -> Array:
-    """Bytes of a vector at the places to which they go, as `vlut32` numbers the bytes of its tables."""
-    indices = np.full(VECTOR_BYTES, NO_BYTE, np.uint8)
-    indices[target] = source // 2 + source % 2 * (VECTOR_BYTES // 2)
-    return indices
+MOST_JOINED_BYTES = 1 << 27
+"""Of a result of tensors side by side, whose units are looked at byte by byte."""
 
 
 def _concat_form(step: Operation, _: Constants) -> bytes | None:
-    if not all(map(is_codes, (*step.sources, step.result))):
+    if not all(map(is_codes, (*step.sources, step.result))) or len(step.sources) > MOST_JOINED:
         return None
     axis = step.told(Along).axis
     sizes = [prod(source.extents[axis:]) for source in step.sources]
-    turns = VECTOR_BYTES // sum(sizes) if len(sizes) <= MOST_WINDOWS else 0
-    form = header(JOINED, len(step.sources), turns if turns > 1 else 0)
-    for at, source in enumerate(step.sources):
-        table = codes_by_byte(source, step.result)
-        form += header(*change_of(table, source, step.result)) + laid_table(table).tobytes()
-        form += _runs_apart(sizes, at, turns).tobytes()
-    return form
+    units = prod(step.result.extents[:axis])
+    changes = _changes_of(step)
+    form = b""
+    for change, source in zip(changes, step.sources, strict=True):
+        form += header(change.kind, change.line.shift, change.way)
+        form += laid_table(codes_by_byte(source, step.result)).tobytes() + change.line.vectors
+    if sizes in HALVES and all(each.kind != LOOKED_UP for each in changes):
+        return header(JOINED, 2, 0, 0, 0, sizes[0]) + form
+    unit = Unit(np.repeat(np.arange(len(sizes)), sizes), np.concatenate([np.arange(size) for size in sizes]))
+    found = woven(unit, [Loop(units, tuple(sizes), sum(sizes))], any(each.way for each in changes))
+    if found is None:
+        return None
+    looked_up = [each.kind == LOOKED_UP for each in changes]
+    told, strands = found.laid_out([each.way for each in changes], looked_up, HEADER_BYTES + len(form))
+    return header(JOINED, len(sizes), *told) + form + strands
 
 
+HALVES = tuple([1 << bit, 1 << bit] for bit in range(7))
+"""Bytes of units of which two vectors are exchanged."""
+MOST_JOINED = 64
+"""Sources, as C has room for."""
 SAME, ON_LINE, LOOKED_UP = range(3)
 """How the codes of a tensor change."""
-LINE_SHIFT, LINE_REACH = 8, 64
-"""What is cut off of a product, and again of the sum; how far beside the nearest multiplier one is looked for."""
+PRODUCT_SHIFT, LINE_REACH = 8, 64
+"""What is cut off of a product; how far beside the nearest multiplier one is looked for."""
+NARROWED, LINE_SHIFTS = 7, (7, 6, 8)
+"""Bits behind the point of a sum: HVX narrows by up to 7; of 6, a source's steps may be larger; 8 take one more."""
+UNCHANGED, ADDED, TURNED = range(3)
+"""What a strand does with codes: nothing, adds something alone, or turns them, too, and subtracts something."""
 
 
-def change_of(table: Array, source: Operand, result: Operand) -> tuple[int, ...]:
+@dataclass(frozen=True)
+class Line:
+    """Codes along a line: turned, times a multiplier, shifted by 8, added to, held within 16 bits, and shifted again.
+
+    Attributes:
+        shift: the last shift.
+        multiplier: 16 bits.
+        constant: what is added, or taken off.
+        flip: what turns codes to numbers from 0 on.
+        sign: what turns these back.
+    """
+
+    shift: int = LINE_SHIFTS[0]
+    multiplier: int = 0
+    constant: int = 0
+    flip: int = 0
+    sign: int = 0
+
+    @property
+    def vectors(self) -> bytes:
+        """What C reads: a vector of each byte of the numbers."""
+        up, down = max(self.constant, 0), max(-self.constant, 0)
+        numbers = (
+            self.flip,
+            self.sign,
+            *(each >> bits & 255 for each in (self.multiplier, up, down) for bits in (0, 8)),
+        )
+        return np.repeat(np.array(numbers, np.uint8), VECTOR_BYTES).tobytes()
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the codes of a source change.
+
+    Attributes:
+        kind: not at all, along a line, or by a table.
+        line: the line; of codes that don't change one that changes nothing.
+    """
+
+    kind: int
+    line: Line
+
+    @property
+    def way(self) -> int:
+        """What a strand does with them."""
+        if self.kind != ON_LINE:
+            return UNCHANGED if self.kind == SAME else TURNED
+        is_more = self.line.flip or self.line.sign or self.line.constant < 0 or self.line.shift > NARROWED
+        return TURNED if is_more else ADDED
+
+
+def _changes_of(step: Operation) -> list[Change]:
+    """How codes of all sources change, by lines of one last shift: the one that leaves the fewest to tables."""
+    shifts = [[change_of(source, step.result, shift) for source in step.sources] for shift in LINE_SHIFTS]
+    return min(shifts, key=lambda changes: sum(each.kind == LOOKED_UP for each in changes))  # the first one of these
+
+
+def change_of(source: Operand, result: Operand, shift: int = LINE_SHIFTS[0]) -> Change:
     """How codes change: along a line if there is one that meets the whole table, as that takes fewer packets."""
-    if np.array_equal(table, np.arange(CODES)):
-        return (SAME,)
-    flip, sign = turned_bit(source), turned_bit(result)
+    table = codes_by_byte(source, result)
     axis = np.arange(CODES, dtype=np.int64)
+    flip, sign = turned_bit(source), turned_bit(result)
+    if np.array_equal(table, axis):
+        return Change(SAME, Line(shift, min(CODES << shift, CODES * CODES - 1), (1 << shift) // 2, flip, sign))
     wanted = (table[axis ^ flip] ^ sign).astype(np.int64)
-    nearest = round(float(np.float32(source.scale)) / float(np.float32(result.scale)) * 2 ** (2 * LINE_SHIFT))
+    nearest = round(float(np.float32(source.scale)) / float(np.float32(result.scale)) * 2 ** (PRODUCT_SHIFT + shift))
+    best = Change(LOOKED_UP, Line(shift, flip=flip, sign=sign))
     for multiplier in sorted(range(nearest - LINE_REACH, nearest + LINE_REACH), key=lambda each: abs(each - nearest)):
         if 0 <= multiplier < CODES * CODES:
-            found = Interval.of(wanted, axis * multiplier >> LINE_SHIFT, LINE_SHIFT, (0, CODES - 1))
-            if found.low <= found.high and abs(int(found.middle)) < CODES * CODES:
-                return ON_LINE, multiplier, int(found.middle), flip, sign
-    return (LOOKED_UP,)
-
-
-def _runs_apart(sizes: list[int], at: int, turns: int) -> Array:
-    """For `turns` runs of one of some tensors, what tells `vdelta` where their bytes go, and a mask of these."""
-    run = np.arange(sizes[at])
-    side = np.add.outer(np.arange(turns) * sizes[at], run).reshape(-1)
-    apart = np.add.outer(np.arange(turns) * sum(sizes) + sum(sizes[:at]), run).reshape(-1)
-    control, mask = routed(side, apart, DOWN), np.zeros(VECTOR_BYTES, np.uint8)
-    assert control is not None, "bytes that keep their order meet"
-    mask[apart] = 255
-    return np.concatenate([control, mask])
+            found = Interval.of(wanted, axis * multiplier >> PRODUCT_SHIFT, shift, (0, CODES - 1))
+            constant = int(min(max(found.middle, 0), found.high))
+            if found.low <= found.high and abs(constant) < CODES * CODES and (best.kind == LOOKED_UP or constant >= 0):
+                best = Change(ON_LINE, Line(shift, multiplier, constant, flip, sign))
+                if constant >= 0:  # nothing has to be taken off
+                    break
+    return best
 
 
 OPERATORS = {

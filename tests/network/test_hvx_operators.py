@@ -4,9 +4,10 @@ Bytes beside a result are never written. What is computed in integers is proven 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import resources
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 from hexconv.network.code_functions import codes_by_byte
 from hexconv.network.compiled import IN_PLAIN_C, operators_object
-from hexconv.network.element_moves import ON_LINE, change_of, tile_of
-from hexconv.network.integer_form import VECTOR_BYTES, gathered, spread
+from hexconv.network.element_moves import LINE_SHIFTS, LOOKED_UP, ON_LINE, PRODUCT_SHIFT, change_of, woven_view
+from hexconv.network.integer_form import DOWN, UP, VECTOR_BYTES, gathered, spread
 from hexconv.network.operator_table import OPERATORS, form_of
 from hexconv.network.pools import mean_form
 from hexconv.network.program_steps import (
@@ -34,6 +35,7 @@ from hexconv.network.program_steps import (
     View,
     Window,
 )
+from hexconv.network.strands import GATHERS, HALF_TABLE, PLAIN, SPREADS, WHOLE_TABLE, Strand
 from hexconv.network.views import Placed, loops
 from reports import operators
 from reports.operators import Drawn, codes_of, program_of, run_operations
@@ -453,13 +455,52 @@ def test_a_network_of_one_sum_has_the_code_of_that_sum_alone() -> None:
     assert len(operators_object(operators.ISA, one)) < len(operators_object(operators.ISA, more))
 
 
-def test_a_tile_has_all_turns_of_a_loop_by_places() -> None:
-    """From tile to tile only steps are walked: of six pixels by their places no three are a tile."""
-    loops = (Dimension(33, 1, 54), Dimension(6, 297, 9, "places"), Dimension(9, 33, 1))
-    for seed in range(20):
-        places = 297 * np.random.default_rng(seed).integers(0, 1 + seed, 6)
-        found = tile_of(View(loops), {"places": places})
-        assert found.turns == 0 or found.loop != 1 or found.turns == 6, seed
+@given(st.integers(0, 2**32 - 1))
+def test_strands_are_the_view(seed: int) -> None:
+    """Each byte of the result is of the source's place that the loops say, by the definition of each way."""
+    draw = Draw(seed)
+    drawn = (viewed, rearranged, shuffled, repeated)[int(draw.random.integers(4))](draw)
+    [how], elements = drawn.operation.how, int(np.prod(drawn.operation.result.extents))
+    assert isinstance(how, View)
+    if (found := woven_view(how, drawn.constants, elements)) is None:
+        return
+    places, made = np.zeros(1, np.int64) + how.source_first, np.zeros(1, np.int64) + how.result_first
+    for loop in how.dimensions:
+        turns = drawn.constants[loop.places] if loop.places else np.arange(loop.size) * loop.source_step
+        places = np.add.outer(places, turns).reshape(-1)
+        made = np.add.outer(made, np.arange(loop.size) * loop.result_step).reshape(-1)
+    wanted = np.empty(elements, np.int64)
+    wanted[made] = places
+    written = np.full(elements + VECTOR_BYTES, -1)
+    for strand in found.strands:
+        vectors = [*vectors_of(strand)]
+        last = vectors[-1][0] + strand.size
+        for at, sources in vectors:  # what a vector has behind its own bytes, a next one writes over
+            end = min(at + VECTOR_BYTES, last) if strand.loops[1].step == strand.size else at + strand.size
+            written[at:end] = sources[: end - at]
+    own = written[:elements] >= 0
+    assert np.array_equal(written[:elements][own], wanted[own])
+    again = [loop for loop in how.dimensions if loop.source_step == 0 and not loop.places]
+    assert own.all() or again, "only what a loop makes again is left to it"
+
+
+def vectors_of(strand: Strand) -> Iterator[tuple[int, np.ndarray]]:
+    """Where each vector of a strand lies, and the places of the source that its lanes have; -1 where it has none."""
+    outer, inner = strand.loops
+    for turn, more in product(range(outer.turns), range(inner.turns)):
+        lanes = np.full(VECTOR_BYTES, -1)
+        for piece in strand.pieces:
+            step = (outer.steps or (0,))[0] * turn + inner.steps[0] * more
+            window = np.arange(VECTOR_BYTES) + piece.first + step
+            if strand.way in (HALF_TABLE, WHOLE_TABLE):
+                index = piece.control[piece.lanes].astype(np.int64)
+                moved = np.full(VECTOR_BYTES, -1)
+                moved[piece.lanes] = window[index % 64 * 2 + index // 64]
+            else:
+                distances = {PLAIN: (), SPREADS: DOWN, GATHERS: UP}[strand.way]
+                moved = exchanged(window, piece.control, distances)
+            lanes[piece.lanes] = moved[piece.lanes]
+        yield strand.to + outer.step * turn + inner.step * more, lanes
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -486,15 +527,17 @@ def test_codes_that_change_by_a_scale_lie_on_a_line(seed: int) -> None:
             for name, dtype, scale in zip("ab", dtypes, sorted(scales), strict=True)
         )
         table = codes_by_byte(source, result)
-        change, *numbers = change_of(table, source, result)
-        if change != ON_LINE:
-            continue
-        multiplier, constant, flip, sign = numbers
-        made = (((np.arange(256) ^ flip) * multiplier >> 8) + constant >> 8).clip(0, 255) ^ sign
-        assert np.array_equal(made, table)
-        assert 0 <= multiplier < 2**16
-        assert abs(constant) < 2**16
-        found += 1
+        for shift in LINE_SHIFTS:
+            change = change_of(source, result, shift)
+            if change.kind == LOOKED_UP:
+                continue
+            line = change.line
+            made = ((np.arange(256) ^ line.flip) * line.multiplier >> PRODUCT_SHIFT) + line.constant
+            assert np.array_equal((np.clip(made, 0, 65535) >> shift).clip(0, 255) ^ line.sign, table)
+            assert 0 <= line.multiplier < 2**16
+            assert abs(line.constant) < 2**16
+            found += change.kind == ON_LINE
+            break
     assert found >= 15
 
 

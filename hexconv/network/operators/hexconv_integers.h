@@ -45,26 +45,51 @@ struct hexconv_moved {
     uint8_t apart[128], together[128];
 };
 
-enum { HEXCONV_WINDOWS = 4 }; /* of a tile, at most */
+/* How bytes of a piece of a strand go where they belong: by where it is read, or by what its control tells vdelta, vrdelta, or so many vlut32. */
+enum hexconv_way { HEXCONV_PLAIN, HEXCONV_SPREADS, HEXCONV_GATHERS, HEXCONV_HALF_TABLE, HEXCONV_WHOLE_TABLE };
+/* The number of a loop, below 64: only plain pieces and those that are spread change, and tables are of up to three pieces. */
+enum { HEXCONV_HALVES = 63 };
+#define HEXCONV_WAY_OF_STRAND(way, pieces, change) ((way) < 3 ? (way) * 24 + (change) * 8 + (pieces) - 1 : 53 + (way) * 3 - 6 + (pieces))
 
-/* A view, whose codes are looked up where they change. Where `turns` is more than 0, so many turns of a loop, and all of the loops in it,
- * make a tile: `size` bytes side by side. Each of its windows has up to a vector of bytes of the source, `spans` from `firsts` on; `indices`
- * tell where they go: vrdelta (way 0), vdelta (way 1), or so many vlut32; `masks` which bytes of the tile they are. */
-struct hexconv_viewed {
-    int32_t form, looks_up, loop, turns, size, way, count, firsts[HEXCONV_WINDOWS], spans[HEXCONV_WINDOWS], padding[17];
-    uint8_t codes[256], apart[128], together[128], indices[HEXCONV_WINDOWS][128], masks[HEXCONV_WINDOWS][128];
+enum { HEXCONV_PIECES = 8, HEXCONV_LINES = 8 }; /* of a strand, at most; vectors that say how codes change along a line */
+
+/* Vectors of a result that are made alike, in the turns of two loops: the first one lies at `to`, `steps` from it the next ones. What a piece
+ * has in the lanes of its `mask` is a source's from `first` on, after its control moved it. `change` is 0 where no code changes, 1 where something is
+ * added to each alone; `tables` says whether codes are looked up, `is_aligned` whether all begins and steps are those of vectors. `control` and `mask` are numbers of vectors. */
+struct hexconv_strand {
+    int32_t way, change, tables, is_aligned, size, count, turns[2], to, steps[2];
+    struct hexconv_piece {
+        int32_t source, first, steps[2], control, mask;
+    } pieces[HEXCONV_PIECES];
+    int32_t padding[5];
 };
 
-/* For each of some tensors, how its codes change: not at all, along a line, or by a table; (code * multiplier / 256 + constant) / 256, both
- * rounded down and the latter held within 0 and 255, for codes whose bits are turned by `flip`, is turned by `sign`. Where `turns` is more than 0,
- * so many runs of each make a vector: `apart` tells vdelta where their bytes go, and `mask` which bytes they are. */
+/* How many strands a form has, and how many bytes behind its begin they and their controls lie. */
+struct hexconv_woven {
+    int32_t count, strands, controls;
+};
+
+/* A view, whose codes are looked up where they change. */
+struct hexconv_viewed {
+    int32_t form, looks_up;
+    struct hexconv_woven woven;
+    int32_t padding[27];
+    uint8_t codes[256], apart[128], together[128];
+};
+
+/* For each of some tensors, how its codes change: not at all, along a line, or by a table. On a line codes are turned by `flip`, times a multiplier
+ * and shifted right by 8; then something is added and something subtracted, both held within 16 bits; then all is shifted right by `shift`, is
+ * 255 at most, and turned by `sign`. `lines` are vectors of: flip, sign, the low and the high byte of the multiplier, of what is added, and of
+ * what is subtracted. */
 enum hexconv_change { HEXCONV_SAME, HEXCONV_ON_LINE, HEXCONV_LOOKED_UP };
 
 struct hexconv_joined {
-    int32_t form, count, turns, padding[29];
-    struct hexconv_table_of {
-        int32_t change, multiplier, constant, flip, sign, padding[27];
-        uint8_t codes[256], apart[128], mask[128];
+    int32_t form, count;
+    struct hexconv_woven woven; /* of no strands where two halves of units are a power of two, each `half` bytes */
+    int32_t half, padding[26];
+    struct hexconv_change_of {
+        int32_t change, shift, way, padding[29];
+        uint8_t codes[256], lines[HEXCONV_LINES][128];
     } sources[];
 };
 

@@ -7,9 +7,7 @@
 #ifndef HEXCONV_MOVES_H
 #define HEXCONV_MOVES_H
 
-#include "hexconv_vectors.h"
-
-#define UNROLLED _Pragma("clang loop unroll(full)")
+#include "hexconv_strands.h"
 
 /* A transposition of `count` vectors, a power of two: element `lane` of vector `row` goes to element lane * count + row; or the inverse.
  * Elements are bytes or words. Of 16 vectors and fewer it takes place in registers. */
@@ -109,13 +107,6 @@ static void shuffle(V *vectors, size_t count) {
 static void deal(V *vectors, size_t count) {
     uint8_t *const at = (uint8_t *)vectors;
     OF_A_POWER(DEAL, count, at, VECTOR, 1, at, VECTOR, 1, vectors);
-}
-
-/* How many of some pieces, `step` bytes apart, can be read or written as whole vectors that end by `end`. */
-ALWAYS size_t whole_pieces(const uint8_t *begin, ptrdiff_t step, size_t count, size_t bytes, const uint8_t *end) {
-    const ptrdiff_t room = end - begin - (ptrdiff_t)bytes;
-    if (room < 0 || step < 0) return 0;
-    return (ptrdiff_t)count * step <= room ? count : least_of(count, step == 0 ? count : (size_t)(room / step) + 1); /* a division takes many packets */
 }
 
 /* Up to 16 rows of blocks of a vector of columns, which lie side by side in the result: `rows` of them, a power of two, of which those that
@@ -340,7 +331,7 @@ ALWAYS void put_piece(struct span source, const uint8_t *from, uint8_t *to, size
     }
 }
 
-/* A view of bytes: tiles that are looked up in what they are made of, pieces that lie side by side in both tensors, small matrices
+/* A view of bytes that is not woven: pieces that lie side by side in both tensors, small matrices
  * that are turned, or single bytes; `loops` are those around them, and a unit is one turn of all of these. What one writes behind
  * its piece is written over by the next one where the view leaves nothing out. */
 struct viewed {
@@ -538,119 +529,6 @@ static void turns_part(const void *given, size_t first, size_t end) {
     });
 }
 
-/* How the bytes of windows become those of a tile. */
-struct tile {
-    V indices[HEXCONV_WINDOWS], masks[HEXCONV_WINDOWS];
-};
-
-enum { GATHERS, SPREADS, HALF_TABLE, WHOLE_TABLE = 4 };
-
-/* A tile with the bytes of one more window of it. */
-ALWAYS V with_window(int way, size_t count, const struct tile *by, size_t i, V window, V tile) {
-    const V indices = by->indices[i];
-    if (way <= SPREADS) {
-        const V moved = way == GATHERS ? Q6_V_vrdelta_VV(window, indices) : Q6_V_vdelta_VV(window, indices);
-        return count == 1 ? moved : Q6_V_vor_VV(tile, Q6_V_vand_VV(moved, by->masks[i]));
-    }
-    tile = Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 0);
-    tile = Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 2);
-    if (way == HALF_TABLE) return tile;
-    tile = Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 1);
-    return Q6_Vb_vlut32or_VbVbVbI(tile, indices, window, 3);
-}
-
-/* Tiles whose windows are whole vectors. */
-ALWAYS void put_whole_tiles(const struct hexconv_viewed *form, int way, size_t count, const uint8_t *at, ptrdiff_t step, uint8_t *on, ptrdiff_t result_step, size_t tiles) {
-    struct tile by;
-    const uint8_t *from[HEXCONV_WINDOWS];
-    UNROLLED for (size_t w = 0; w < count; w++) by.indices[w] = load(form->indices[w]), by.masks[w] = load(form->masks[w]), from[w] = at + form->firsts[w];
-    size_t i = 0;
-    for (; i + 2 <= tiles; i += 2, on += 2 * result_step) {
-        V one = Q6_V_vzero(), other = one;
-        UNROLLED for (size_t w = 0; w < count; w++, from[w - 1] += 2 * step)
-            one = with_window(way, count, &by, w, load(from[w]), one), other = with_window(way, count, &by, w, load(from[w] + step), other);
-        put(on, one), put(on + result_step, other);
-    }
-    if (i == tiles) return;
-    V one = Q6_V_vzero();
-    UNROLLED for (size_t w = 0; w < count; w++) one = with_window(way, count, &by, w, load(from[w]), one);
-    put(on, one);
-}
-
-/* The bytes of a tile, of which some windows may reach out of the source. */
-static __attribute__((noinline)) V any_tile(struct span source, const struct hexconv_viewed *form, const uint8_t *at) {
-    V made = Q6_V_vzero();
-    for (size_t w = 0; w < (size_t)form->count; w++) {
-        const struct tile by = {{load(form->indices[w])}, {load(form->masks[w])}};
-        const V window = load_some(source, at + form->firsts[w], (size_t)form->spans[w]);
-        switch (form->way) {
-        case GATHERS: made = with_window(GATHERS, 2, &by, 0, window, made); break;
-        case SPREADS: made = with_window(SPREADS, 2, &by, 0, window, made); break;
-        case HALF_TABLE: made = with_window(HALF_TABLE, 2, &by, 0, window, made); break;
-        default: made = with_window(WHOLE_TABLE, 2, &by, 0, window, made);
-        }
-    }
-    return made;
-}
-
-/* Tiles of one loop, of which the last one ends with the loop. */
-ALWAYS void put_tiles(const struct viewed *work, int way, size_t count, struct stretch run, const uint8_t *from, uint8_t *to, const uint8_t *stop) {
-    const struct hexconv_viewed *const form = work->form;
-    const struct hexconv_dimension *const loop = run.loop;
-    const size_t turns = (size_t)loop->size, each = (size_t)form->turns, size = (size_t)form->size;
-    const ptrdiff_t step = (ptrdiff_t)each * loop->source_step, result_step = (ptrdiff_t)each * loop->result_step;
-    const int is_dense = (ptrdiff_t)size == result_step; /* what a tile has behind it, the next one writes over */
-    const uint8_t *const end = work->is_whole ? stop : is_dense ? to + (ptrdiff_t)turns * loop->result_step : to;
-    size_t tile = run.first;
-    if (end > to) {
-        const size_t tiles = least_of(run.end, turns / each);
-        const uint8_t *const at = from + (ptrdiff_t)tile * step, *const last = at + form->firsts[count - 1];
-        uint8_t *const on = to + (ptrdiff_t)tile * result_step;
-        const size_t inside = tiles > tile ? whole_pieces(last, step, tiles - tile, VECTOR, work->source.end) : 0;
-        const size_t whole = whole_pieces(on, result_step, inside, VECTOR, end < stop ? end : stop);
-        put_whole_tiles(form, way, count, at, step, on, result_step, whole);
-        tile += whole;
-    }
-    for (; tile < run.end; tile++) {
-        const ptrdiff_t now = (ptrdiff_t)least_of(tile * each, turns - each);
-        uint8_t *const on = to + now * loop->result_step;
-        const V made = any_tile(work->source, form, from + now * loop->source_step);
-        if (work->is_whole) put_on(on, made, size, stop);
-        else put_some(on, made, size);
-    }
-}
-
-/* The tiles of a loop. */
-static size_t tiles_of(const struct hexconv_view *how, const struct hexconv_viewed *form) {
-    return ((size_t)how->dimensions[form->loop].size + (size_t)form->turns - 1) / (size_t)form->turns;
-}
-
-static void tiles_part(const void *given, size_t first, size_t end) {
-    const struct viewed *const work = given;
-    const struct hexconv_viewed *const form = work->form;
-    const struct hexconv_dimension *const loop = &work->how->dimensions[form->loop];
-    const size_t tiles = tiles_of(work->how, form);
-    const uint8_t *const stop = end_of_run(work, tiles, end, (ptrdiff_t)form->turns * loop->result_step);
-#define TILES(way, count) EACH_RUN(work, loop, tiles, first, end, put_tiles(work, way, count, run, at.from, at.to, stop))
-#define TILES_OF(way)                            \
-    do {                                         \
-        switch (form->count) {                   \
-        case 1: TILES(way, 1); break;            \
-        case 2: TILES(way, 2); break;            \
-        case 3: TILES(way, 3); break;            \
-        default: TILES(way, HEXCONV_WINDOWS);    \
-        }                                        \
-    } while (0)
-    switch (form->way) {
-    case GATHERS: TILES_OF(GATHERS); break;
-    case SPREADS: TILES_OF(SPREADS); break;
-    case HALF_TABLE: TILES_OF(HALF_TABLE); break;
-    default: TILES_OF(WHOLE_TABLE);
-    }
-#undef TILES_OF
-#undef TILES
-}
-
 static void bytes_part(const void *given, size_t first, size_t end) {
     const struct viewed *const work = given;
     const struct hexconv_dimension *const inner = &work->how->dimensions[work->loops];
@@ -682,9 +560,8 @@ struct inner_loops {
     int count;
 };
 
-static struct inner_loops inner_loops(const struct hexconv_view *how, const struct hexconv_viewed *form) {
+static struct inner_loops inner_loops(const struct hexconv_view *how) {
     const struct hexconv_dimension *const inner = &how->dimensions[how->count - 1], *const next = inner - 1;
-    if (form->turns > 0) return (struct inner_loops){tiles_part, how->count - form->loop};
     if (inner->places != NULL || inner->result_step != 1) return (struct inner_loops){bytes_part, 1};
     if (inner->source_step == 1) return (struct inner_loops){pieces_part, is_repeated(how) ? 3 : how->count > 1 ? 2 : 1};
     if (how->count < 2 || inner->size * next->size < VECTOR / 2 || next->places != NULL || next->source_step != 1 || inner->source_step <= 0)
@@ -728,7 +605,8 @@ static int repeating_loop(const struct hexconv_view *how, int loops) {
 static int view(void *user, Tensor source, const struct hexconv_view *given, Tensor result) {
     if (!has_form(result, HEXCONV_VIEW) || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
     const struct hexconv_viewed *const form = result->integers;
-    const struct inner_loops inner = inner_loops(given, form);
+    const int is_woven = form->woven.count > 0; /* a whole view */
+    const struct inner_loops inner = is_woven ? (struct inner_loops){NULL, 0} : inner_loops(given);
     struct hexconv_dimension loops[8];
     struct hexconv_view ordered = *given;
     if (inner.part == bytes_part) order_for_bytes(given, loops), ordered.dimensions = loops;
@@ -746,10 +624,9 @@ static int view(void *user, Tensor source, const struct hexconv_view *given, Ten
         loops[again].size = 1, ordered.dimensions = loops, written /= repeated.times;
     }
     if (how->fills) fill_all(result, how->fill);
-    size_t units = units_of(&work);
-    if (inner.part == tiles_part) units *= tiles_of(how, form);
-    else if ((inner.part == pieces_part && how->count > 1) || (inner.part == turns_part && how->count > 2)) units *= (size_t)how->dimensions[work.loops].size;
-    int failed = in_parts(user, inner.part, &work, units, FEW * VECTOR / (written / units + 1) + 1);
+    size_t units = is_woven ? 1 : units_of(&work);
+    if ((inner.part == pieces_part && how->count > 1) || (inner.part == turns_part && how->count > 2)) units *= (size_t)how->dimensions[work.loops].size;
+    int failed = is_woven ? weave(user, form, &form->woven, &work.source, 1, work.result, NULL) : in_parts(user, inner.part, &work, units, FEW * VECTOR / (written / units + 1) + 1);
     if (!failed && again >= 0) failed = in_parts(user, repeat_part, &repeated, bytes_of(result) / (repeated.bytes * repeated.times), FEW * VECTOR / repeated.bytes + 1);
     return failed || !form->looks_up || !is_whole ? failed : look_up_in_place(user, result, form->codes);
 }

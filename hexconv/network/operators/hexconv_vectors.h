@@ -15,11 +15,14 @@ typedef HVX_VectorPair W;
 enum { VECTOR = 128, MOST_PARTS = 8 };
 
 #define ALWAYS static inline __attribute__((always_inline))
+#define UNROLLED _Pragma("clang loop unroll(full)")
 
 /* Whether codes are signed; where all codes of a network's operators are of one kind, its library has no code for the other one. */
 ALWAYS int has_signs(Tensor tensor) { return !(HEXCONV_CODES & HEXCONV_UNSIGNED) || (HEXCONV_CODES & HEXCONV_SIGNED && tensor->dtype == HEXCONV_INT8); }
 
 ALWAYS size_t least_of(size_t one, size_t other) { return one < other ? one : other; }
+
+ALWAYS size_t most_of(size_t one, size_t other) { return one > other ? one : other; }
 
 ALWAYS size_t vectors_of(size_t bytes) { return (bytes + VECTOR - 1) / VECTOR; }
 
@@ -178,6 +181,13 @@ ALWAYS void put_at(struct span of, size_t number, V vector) {
     uint8_t *const to = of.begin + number * VECTOR;
     if (to + VECTOR <= of.end) put(to, vector);
     else put_some(to, vector, (size_t)(of.end - to));
+}
+
+/* How many of some pieces, `step` bytes apart, can be read or written as whole vectors that end by `end`. */
+ALWAYS size_t whole_pieces(const uint8_t *begin, ptrdiff_t step, size_t count, size_t bytes, const uint8_t *end) {
+    const ptrdiff_t room = end - begin - (ptrdiff_t)bytes;
+    if (room < 0 || step < 0) return 0;
+    return ((ptrdiff_t)count - 1) * step <= room ? count : (size_t)(room / step) + 1; /* a division takes many packets */
 }
 
 enum { FEW = 16 }; /* vectors, or pieces of about that work, that no other thread is woken for */
