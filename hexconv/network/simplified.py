@@ -10,9 +10,13 @@ before:  add(codes, codes) -> floats, average_pool -> codes
  after:  average_of_sum(codes, codes) -> codes
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import TypeGuard
+
+import numpy as np
 
 from hexconv.network.operator_table import OPERATORS
 from hexconv.network.pools import rest_of_maxima, sums_at_once
@@ -22,6 +26,8 @@ from hexconv.network.program_steps import (
     OTHER,
     Along,
     Call,
+    Constants,
+    Dimension,
     Operand,
     Operation,
     Program,
@@ -30,6 +36,7 @@ from hexconv.network.program_steps import (
     is_codes,
 )
 from hexconv.network.views import Placed, loops
+from hexconv.run.tensors import Array
 
 
 def simplified(program: Program) -> Program:
@@ -37,7 +44,8 @@ def simplified(program: Program) -> Program:
     steps, outside = _in_codes(program.steps, program.outside), program.outside
     steps = _quantised_by_makers(_quantised_first(_parted(steps), outside), outside)
     steps = _nested_maxima(_averaged_at_once(steps, outside))
-    return replace(program, steps=_without_unread(_whole_again(_without_idle(steps, outside)), outside))
+    steps, constants = _viewed_at_once(_whole_again(_without_idle(steps, outside)), outside, program.constants)
+    return replace(program, steps=_without_unread(steps, outside), constants=constants)
 
 
 def _selects(step: Step) -> TypeGuard[Operation]:
@@ -276,6 +284,73 @@ def _is_slice(view: Operation | None, whole: Operand, axis: int, first: int) -> 
 def _nchw(operand: Operand) -> tuple[int, ...]:
     batch, rows, columns, channels = operand.extents
     return batch, channels, rows, columns
+
+
+def _viewed_at_once(
+    steps: Sequence[Step], outside: Collection[str], constants: Constants
+) -> tuple[list[Step], Constants]:
+    """Where a view moves bytes within blocks that another one writes for it alone, let one view move them at once.
+
+    before:  view(a) -> blocks of 2 x 6 bytes, view -> the same blocks, their bytes in another order
+     after:  view(a) -> blocks of 12 bytes, by their places in a
+    """
+    made, known = list[Step](), dict(constants)
+    readers = Counter(source.buffer for step in steps for source in step.sources)
+    for step in steps:
+        maker = next((each for each in made if _reads_alone(step, each, readers, outside)), None)
+        if isinstance(step, Operation) and isinstance(maker, Operation) and (both := _both(maker, step, known)):
+            step, places = both
+            made.remove(maker)
+            known[step.told(View).dimensions[-1].places] = places
+        made.append(step)
+    return made, known
+
+
+def _reads_alone(step: Step, maker: Step, readers: Mapping[str, int], outside: Collection[str]) -> bool:
+    """Whether both are views, and the one reads what the other writes, which nothing else does."""
+    if not all(isinstance(each, Operation) and each.operator == "view" for each in (step, maker)):
+        return False
+    name = maker.result.buffer
+    return step.sources[0].buffer == name and readers[name] == 1 and name not in outside
+
+
+def _both(maker: Operation, step: Operation, constants: Constants) -> tuple[Operation, Array] | None:
+    """One view for two, with the places of the bytes of its blocks; None where the second one crosses blocks."""
+    [source], first, second = maker.sources, maker.told(View), step.told(View)
+    if not (source.same_codes(maker.result) and _is_whole(first, maker.result) and _is_whole(second, step.result)):
+        return None
+    blocks, order = second.dimensions[0], _places(second.dimensions[1:], constants)
+    at, size = len(first.dimensions), 1
+    while at > 0 and size < order.size:
+        at, size = at - 1, size * first.dimensions[at - 1].size
+    if size != order.size or size == 1 or (blocks.source_step, blocks.places) != (size, "") or second.source_first:
+        return None
+    if order.max() >= size:
+        return None
+    name = f"{step.result.buffer}:places in blocks"
+    how = View((*first.dimensions[:at], Dimension(size, 0, 1, name)), first.source_first)
+    read = source.meaning(step.sources[0].scale, step.sources[0].zero_point)
+    places = _places(first.dimensions[at:], constants)[order]
+    return replace(step, sources=(read,), how=(how,)), places.astype(np.int32)
+
+
+def _is_whole(view: View, result: Operand) -> bool:
+    """Whether a view writes all elements of a result, in the order in which they lie."""
+    size = 1
+    for each in reversed(view.dimensions):
+        if each.result_step != size:
+            return False
+        size *= each.size
+    return view.fill is None and view.result_first == 0 and size == prod(result.extents)
+
+
+def _places(dimensions: Sequence[Dimension], constants: Constants) -> Array:
+    """The places of all turns of some loops, in their order."""
+    found = np.zeros(1, np.int64)
+    for each in dimensions:
+        turns = constants[each.places] if each.places else np.arange(each.size) * each.source_step
+        found = np.add.outer(found, turns).reshape(-1)
+    return found
 
 
 def _without_unread(steps: Sequence[Step], outside: Collection[str]) -> tuple[Step, ...]:

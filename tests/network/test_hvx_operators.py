@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.network.answer import result_of
 from hexconv.network.code_functions import codes_by_byte
 from hexconv.network.compiled import IN_PLAIN_C, operators_object
 from hexconv.network.element_moves import LINE_SHIFTS, LOOKED_UP, ON_LINE, PRODUCT_SHIFT, change_of, woven_view
@@ -31,10 +32,13 @@ from hexconv.network.program_steps import (
     How,
     Operand,
     Operation,
+    Port,
     Powers,
+    Program,
     View,
     Window,
 )
+from hexconv.network.simplified import simplified
 from hexconv.network.strands import GATHERS, HALF_TABLE, PLAIN, SPREADS, WHOLE_TABLE, Strand
 from hexconv.network.views import Placed, loops
 from reports import operators
@@ -482,6 +486,41 @@ def test_strands_are_the_view(seed: int) -> None:
     assert np.array_equal(written[:elements][own], wanted[own])
     again = [loop for loop in how.dimensions if loop.source_step == 0 and not loop.places]
     assert own.all() or again, "only what a loop makes again is left to it"
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_views_within_blocks_are_one_view(seed: int) -> None:
+    """Which makes the same bytes; one that crosses blocks, or whose source others read, stays apart."""
+    random = np.random.default_rng(seed)
+    outer, one, two, three = (int(each) for each in random.integers(1, 5, 4))
+    block, elements = two * three, outer * one * two * three
+    first = View(
+        (
+            Dimension(outer, one * block, one * block),
+            Dimension(one, three, block),
+            Dimension(two, one * three, three),
+            Dimension(three, 1, 1),
+        )
+    )
+    size = block if random.random() < 0.7 or one % 2 else 2 * block
+    second = View((Dimension(elements // size, size, size), Dimension(size, 0, 1, "order")))
+    operands = [Operand(name, (1, 1, 1, elements), "uint8") for name in "abc"]
+    steps = tuple(
+        Operation("view", "view", (source,), result, (how,))
+        for source, result, how in zip(operands, operands[1:], (first, second), strict=False)
+    )
+    order = {"order": random.integers(0, size, size).astype(np.int32)}
+    is_read = random.random() < 0.2
+    ports = [Port(each.buffer, (elements,), each) for each in (operands if is_read else operands[::2])]
+    found = simplified(Program(steps, (ports[0],), tuple(ports[1:]), order))
+    stored, made = ({"a": np.arange(elements).astype(np.uint8).reshape(operands[0].extents)} for _ in range(2))
+    for step in steps:
+        stored[step.result.buffer] = result_of(step, stored, order)
+    for step in found.steps:
+        made[step.result.buffer] = result_of(step, made, found.constants)
+    assert np.array_equal(stored["c"], made["c"])
+    assert len(found.steps) == 2 or not is_read
+    assert len(found.steps) == 1 or is_read or size != block or size == 1
 
 
 def vectors_of(strand: Strand) -> Iterator[tuple[int, np.ndarray]]:
