@@ -284,18 +284,42 @@ ALWAYS void words_of_planes(const V planes[4], V words[4]) {
     words[0] = Q6_V_lo_W(even), words[1] = Q6_V_hi_W(even), words[2] = Q6_V_lo_W(odd), words[3] = Q6_V_hi_W(odd);
 }
 
-static struct scaled scaled_by(const struct channels *work, size_t first) {
-    V planes[HEXCONV_PLANES];
-    struct scaled by;
+/* The bytes of the numbers of 128 channels from one on, which come back after the last one. */
+ALWAYS void planes_of(const struct channels *work, size_t first, V planes[HEXCONV_PLANES]) {
     if (work->gates != NULL) {
         uint8_t *const begin = (uint8_t *)(uintptr_t)work->gates; /* read alone */
         const V gates = repeat((struct span){begin, begin + work->count}, work->gates, work->count, first);
         UNROLLED for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = look(table_of(work->form->planes + plane * CODES), gates);
-    } else {
-        uint8_t *const begin = (uint8_t *)(uintptr_t)work->form->planes;
-        const struct span all = {begin, begin + HEXCONV_PLANES * work->count};
-        for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = repeat(all, begin + plane * work->count, work->count, first);
+        return;
     }
+    uint8_t *const begin = (uint8_t *)(uintptr_t)work->form->planes;
+    const struct span all = {begin, begin + HEXCONV_PLANES * work->count};
+    if (first + VECTOR <= work->count) UNROLLED for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = load(begin + plane * work->count + first);
+    else for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = repeat(all, begin + plane * work->count, work->count, first);
+}
+
+/* Planes of all channels, and of the first ones again behind the last one, as far as a vector reaches: each is made once for all vectors of a period. */
+enum { MOST_HELD = 2048 }; /* bytes of a plane */
+
+struct held {
+    uint8_t bytes[HEXCONV_PLANES * MOST_HELD] __attribute__((aligned(128)));
+    size_t wide; /* bytes of a plane; 0 where none is held */
+};
+
+static __attribute__((noinline)) void hold_planes(const struct channels *work, struct held *held) {
+    for (size_t at = 0, channel = 0; at < held->wide; at += VECTOR, channel += VECTOR) {
+        V planes[HEXCONV_PLANES];
+        while (channel >= work->count) channel -= work->count;
+        planes_of(work, channel, planes);
+        UNROLLED for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) *(V *)(void *)(held->bytes + plane * held->wide + at) = planes[plane];
+    }
+}
+
+static struct scaled scaled_by(const struct channels *work, const struct held *held, size_t first) {
+    V planes[HEXCONV_PLANES];
+    struct scaled by;
+    if (held->wide > 0) UNROLLED for (size_t plane = 0; plane < HEXCONV_PLANES; plane++) planes[plane] = load(held->bytes + plane * held->wide + first);
+    else planes_of(work, first, planes);
     words_of_planes(planes, by.multipliers);
     words_of_planes(planes + 4, by.constants);
     return by;
@@ -330,11 +354,15 @@ ALWAYS void scale_vectors(int is_bare, const struct scaled *given, const struct 
         scale_within(is_bare, &by, &ends, made, SCALED, shift);
         UNROLLED for (size_t k = 0; k < SCALED; k++) to[k * step] = made[k];
     }
-    for (; i < count; i++, from += step, to += step) {
-        V made = *from;
-        scale_within(is_bare, &by, &ends, &made, 1, shift);
-        *to = made;
+    for (; i + 2 <= count; i += 2, from += 2 * step, to += 2 * step) {
+        V made[2] = {from[0], from[step]};
+        scale_within(is_bare, &by, &ends, made, 2, shift);
+        to[0] = made[0], to[step] = made[1];
     }
+    if (i == count) return;
+    V made = *from;
+    scale_within(is_bare, &by, &ends, &made, 1, shift);
+    *to = made;
 }
 
 /* Vectors of a period, from `first` to `end`, in some periods. */
@@ -347,9 +375,13 @@ static void scale_some(const struct channels *work, size_t first, size_t end, si
     const size_t stop = least_of(end_period * period, work->vectors), quick = least_of(stop, middle), inside = quick > begin ? quick - begin : 0;
     const size_t periods = inside / period, more = inside - periods * period; /* Hexagon divides in many packets */
     size_t channel = first > 0 ? first * VECTOR % work->count : 0;
+    struct held held;
+    held.wide = vectors_of(work->count + VECTOR - 1) * VECTOR;
+    if (held.wide > MOST_HELD || held.wide >= (end - first) * VECTOR) held.wide = 0;
+    if (held.wide > 0) hold_planes(work, &held);
     for (size_t unit = first; unit < end; unit++, channel += VECTOR) {
         while (channel >= work->count) channel -= work->count;
-        const struct scaled by = scaled_by(work, channel);
+        const struct scaled by = scaled_by(work, &held, channel);
         size_t i = begin + unit;
         const size_t count = periods + (unit < more);
         const V *const from = (const V *)work->codes.begin + i;
