@@ -407,9 +407,9 @@ def woven_view(how: View, constants: Constants, elements: int) -> Woven | None:
     """The strands of a view that writes all of so many elements; None where another way takes fewer packets.
 
     >>> from hexconv.network.program_steps import Dimension
-    >>> found = woven_view(View((Dimension(9, 6, 6), Dimension(2, 1, 3), Dimension(3, 2, 1))), {}, 54)
-    >>> [(strand.size, len(strand.pieces)) for strand in found.strands]
-    [(54, 1)]
+    >>> found = woven_view(View((Dimension(6400, 32, 16), Dimension(16, 1, 1)), 16), {}, 102400)
+    >>> [(strand.size, [piece.first for piece in strand.pieces]) for strand in found.strands]
+    [(128, [0, 128])]
     """
     dimensions = [*how.dimensions]
     if how.fill is not None or prod(each.size for each in dimensions) != elements:
@@ -473,10 +473,6 @@ def _other_packets(how: View) -> float:
     )
     walk = WALK / 2 if len(how.dimensions) == 2 else 1.5  # around few matrices, or once for many
     return (blocks * each + walk) / (columns * inner.size) if columns * inner.size >= VECTOR_BYTES // 2 else 3.0
-
-
-MOST_JOINED_BYTES = 1 << 27
-"""Of a result of tensors side by side, whose units are looked at byte by byte."""
 
 
 def _concat_form(step: Operation, _: Constants) -> bytes | None:
