@@ -96,9 +96,9 @@ BY_WORDS = Issued(simple=2, doubles=1, shifts=1, permutes=2, double_products=4)
 LOOKED_UP = Issued(permutes=1, exchanges=7)
 """A table of 256 codes: eight parts of 32, the first of which is added to nothing."""
 ON_A_LINE = Issued(simple=3, shifts=2, double_products=2)
-"""Codes that change along a line of 16-bit integers: two products, the first of which is shifted, and a sum for each half;
-bytes of neighbours are put together again by any unit. Codes of int8 would be turned as well, and where something is taken
-off, there would be another two sums."""
+"""Codes that change along a line of 16-bit integers: two products, the first of which is shifted, and a sum for each
+half; bytes of neighbours are put together again by any unit. Codes of int8 would be turned as well, and where something
+is taken off, there would be another two sums."""
 QUANTISED = Issued(loads=4, stores=1, simple=49, shifts=13, permutes=2, double_products=8)
 """Of each of four words three shifts, a product of 32 bits, which is two of 16, and eleven more, two of which see
 whether it is near the middle between two codes; then all are narrowed, and held within two ends."""
