@@ -48,8 +48,8 @@ FEWEST_MACS = 10_000
 """The fewest needed MACs of a random chain: a smaller one is a call and little else, of a few hundred packets."""
 DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
 RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
-SEED = 41
-SEEN = (FITTED_SEED, 23, 31)
+SEED = 79
+SEEN = (FITTED_SEED, 23, 31, 41, 53, 67)
 """Seeds that judge nothing any more: prices were fitted to their draws, or parts were chosen by them."""
 CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1 << 20), ("footprint", 1 << 22))
 """Objectives and limits of the plans that aren't drawn. Latency isn't among them: prices must not choose what runs."""
