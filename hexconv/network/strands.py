@@ -199,7 +199,8 @@ def woven(unit: Unit, loops: Sequence[Loop], changes: bool = False, most: float 
         for way in (_by_periods, _by_units, _by_runs):
             made = list[Strand]()
             for to, firsts in bases:
-                some = way(_Region(unit, loops[-1], outer, to, firsts, changes, most / len(bases)))
+                is_alone = len(bases) == 1
+                some = way(_Region(unit, loops[-1], outer, to, firsts, is_alone, changes, most / len(bases)))
                 if some is None or len(made) + len(some) > MOST_STRANDS:
                     break
                 made += some
@@ -231,13 +232,17 @@ def _outer_loops(loops: Sequence[Loop], sources: int) -> Iterator[tuple[Loop, li
 
 @dataclass(frozen=True)
 class _Region:
-    """The turns of an inner loop, from one place of the result on, and again in the turns of an outer one."""
+    """The turns of an inner loop, from one place of the result on, and again in the turns of an outer one.
+
+    It is alone where no other strands lie between the turns of the outer loop.
+    """
 
     unit: Unit
     inner: Loop
     outer: Loop
     to: int
     firsts: tuple[int, ...]
+    is_alone: bool
     changes: bool
     most: float
 
@@ -309,7 +314,8 @@ def _by_units(region: _Region) -> list[Strand] | None:
     """Some units at a time that fit a vector; what it has behind them, the next one writes over."""
     size, turns, best = region.unit.size, region.inner.turns, None
     gap = region.outer.step - turns * size if region.outer.turns > 1 else 0
-    if size > VECTOR_BYTES or 0 < gap < VECTOR_BYTES or gap < 0:
+    is_free = gap == 0 or (region.is_alone and gap >= VECTOR_BYTES)  # what lies between turns is made again of them
+    if size > VECTOR_BYTES or not is_free:
         return None
     most = min(VECTOR_BYTES // size, turns)
     for units in dict.fromkeys((most, 1 << (most.bit_length() - 1), most // 2, most // 4)):

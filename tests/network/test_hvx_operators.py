@@ -459,6 +459,14 @@ def test_a_network_of_one_sum_has_the_code_of_that_sum_alone() -> None:
     assert len(operators_object(operators.ISA, one)) < len(operators_object(operators.ISA, more))
 
 
+def test_strands_between_each_other_write_nothing_of_another() -> None:
+    """Rows of two images by turns: what a vector has behind a row of the one is a row of the other."""
+    loops = (Dimension(80, 7680, 7680), Dimension(2, 48, 3840), Dimension(80, 96, 48), Dimension(48, 1, 1))
+    found = woven_view(View(loops), {}, 614400)
+    assert found is not None
+    assert all(strand.size == VECTOR_BYTES for strand in found.strands)
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_strands_are_the_view(seed: int) -> None:
     """Each byte of the result is of the source's place that the loops say, by the definition of each way."""
