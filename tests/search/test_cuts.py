@@ -207,10 +207,10 @@ def test_the_quickest_is_no_worse_than_no_plan(chain: Chain, log_limit: int, thr
 
 def test_a_quicker_plan_that_moves_more_bytes_than_none_is_not_the_answer() -> None:
     how, sides = Requantize(multiplier=1 << 17, shift=-4), Padding(top=1, left=1, bottom=1, right=1)
-    first = Conv2d(out_channels=32, kernel=(3, 3), stride=(2, 2), padding=sides, requantize=how)
-    convs = (first, Conv2d(out_channels=64, kernel=(3, 3), padding=sides, requantize=how))
-    chain = Chain(input=(1, 128, 128, 3), dtype="uint8", output_layout="NHWC", conv=convs)
-    question = Question(1 << 20, "time", Plan(kernel="hvx"), target="hexagon", bytes_per_packet=28.0)
+    first = Conv2d(out_channels=16, kernel=(3, 3), padding=sides, requantize=how)
+    convs = (first, Conv2d(out_channels=32, kernel=(3, 3), padding=sides, requantize=how))
+    chain = Chain(input=(1, 96, 96, 3), dtype="uint8", output_layout="NHWC", conv=convs)
+    question = Question(1 << 18, "time", Plan(kernel="hvx"), target="hexagon", bytes_per_packet=28.0)
     answer, quickest = plan_chain(Case("any", chain, question.plan), question), best_cuts(chain, question).best
     best, default = answer.cuts.best, answer.unplanned
     assert best and default and quickest  # noqa: PT018
