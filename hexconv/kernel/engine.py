@@ -141,14 +141,42 @@ def _classes(taps: int, dilation: int, phases: int) -> list[list[int]]:
 def packed_taps(conv: Conv2d, images: Phases) -> tuple[int, ...]:
     """Return the order of taps in a filter: those of one phase together, the last column of each row first.
 
+    Where no packet takes the columns of a phase together, its taps lie column by column: a packet then takes all rows.
+
     >>> from hexconv.spec import Conv2d
     >>> convs = [Conv2d(out_channels=1, kernel=kernel) for kernel in ((2, 3), (1, 3))]
     >>> packed_taps(convs[0], (1, 1)), packed_taps(convs[1], (2, 2))
     ((2, 1, 0, 5, 4, 3), (2, 0, 1))
+    >>> packed_taps(Conv2d(out_channels=1, kernel=(2, 2), dilation=(1, 3)), (1, 1))
+    (1, 3, 0, 2)
     """
     rows, columns = (_classes(*axis) for axis in zip(conv.kernel, conv.dilation, images, strict=True))
-    width = conv.kernel[1]
-    return tuple(row * width + column for a in rows for b in columns for row in a for column in reversed(b))
+    found = list[int]()
+    for a, b in product(rows, columns):
+        places = ((row, column) for row in a for column in reversed(b))
+        if goes_down(conv, images, b):
+            places = ((row, column) for column in reversed(b) for row in a)
+        found += [row * conv.kernel[1] + column for row, column in places]
+    return tuple(found)
+
+
+def goes_down(conv: Conv2d, images: Phases, columns: Sequence[int]) -> bool:
+    """Whether some outputs have no packet for all columns of a phase, so that its taps lie column by column.
+
+    Args:
+        conv: the conv.
+        images: the phase images of the source.
+        columns: the columns of the kernel that read one phase.
+    """
+    return any(
+        len(_pieces(_columns_of_sums(conv, images, columns, phase))) > 1 for phase in range(images[1] // conv.stride[1])
+    )
+
+
+def _columns_of_sums(conv: Conv2d, images: Phases, columns: Sequence[int], phase: int) -> list[int]:
+    """Return the columns of a crouton that columns of the kernel are multiplied at, for outputs of a phase."""
+    last = last_column(conv, images, phase)
+    return [last - (conv.stride[1] * phase + column * conv.dilation[1]) // images[1] for column in reversed(columns)]
 
 
 def _pieces(places: Sequence[int]) -> list[tuple[str, int, int]]:
@@ -225,6 +253,9 @@ def tap_packets(
     [(0, 0), (3, 3), (6, 6)]
     >>> [(each.image, each.taps) for each in tap_packets(Conv2d(out_channels=1, kernel=(3, 3), stride=2), (2, 2))]
     [((0, 0), 4), ((0, 1), 2), ((1, 0), 2), ((1, 1), 1)]
+    >>> stem = Conv2d(out_channels=1, kernel=(7, 7), stride=2)
+    >>> [(each.name, each.taps) for each in tap_packets(stem, (2, 2))][:2]
+    [('multiply', 16), ('multiply_all_single', 4)]
     """
     down, right = (
         [divmod(before + stride * at + tap * apart, count) for tap in range(taps)]
@@ -237,10 +268,18 @@ def tap_packets(
     for rows in _classes(conv.kernel[0], conv.dilation[0], images[0]):
         for columns in _classes(conv.kernel[1], conv.dilation[1], images[1]):
             image = down[rows[0]][1], right[columns[0]][1]
-            every = [last - right[column][0] for column in reversed(columns)]
+            every = _columns_of_sums(conv, images, columns, phase[1])
             kept = [column for column in every if column < last - unstored] if is_beyond else every
-            across, places = _pieces(kept) if kept else [], [down[row][0] for row in rows]
-            for piece in _row_pieces(places, one_by_one=len(across) > 1 or kept != every):
+            places = [down[row][0] for row in rows]
+            if goes_down(conv, images, columns):
+                for column, piece in product(every, _row_pieces(places, one_by_one=False)):
+                    if column in kept:
+                        name = f"multiply_{piece.mode}_single"
+                        found.append(TapPacket(name, piece.row, column, first, piece.rows, image, piece.slab))
+                    first += piece.rows
+                continue
+            across = _pieces(kept) if kept else []
+            for piece in _row_pieces(places, one_by_one=kept != every):
                 at = first
                 for by_column, column, of_columns in across:
                     name = "multiply" if piece.mode == by_column == "all" else f"multiply_{piece.mode}_{by_column}"
