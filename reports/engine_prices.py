@@ -4,11 +4,14 @@ It draws chains as networks have them, both ends in pixels, under any of the eng
 simulator, whose packets are those of HVX and of the scalar unit. It fits a price to each part
 (`hexconv.analyze.engine_parts`); cases of other seeds tell the error. It writes `[beside]` of
 `hexconv/search/machines/engine.toml`; every run is kept in `build/engine.journal`. No device timed anything of it.
+
+What threads take to start and to join, `fork`, is told by further cases on one thread and on four: by how many packets
+the slowest of four takes more than its shares of what one takes.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
@@ -26,8 +29,9 @@ from hexconv.sweep.random_chains import Seeded
 from reports.kept import Runs
 from reports.rates import Stage, robust
 
-FITTED, JUDGED = 160, 60
-"""How many cases prices are fitted to, and how many others tell the error."""
+FITTED, JUDGED, FORKED = 160, 60, 24
+"""How many cases prices are fitted to, how many others tell the error, and how many the price of a fork."""
+FORK, THREADS = "fork", 4
 MOST_MACS, MOST_WEIGHTS = 12_000_000, 600_000
 """The model of the engine performs about a million multiply-accumulates a second."""
 NINE_OF_TEN = 0.9
@@ -108,6 +112,29 @@ def stages(seed: int, runs: Runs) -> Iterator[Stage]:
         yield Stage.whole({name: float(np.asarray(times).item()) for name, times in parts.items()}, counted.packets)
 
 
+def forks(seed: int, runs: Runs, prices: Mapping[str, float]) -> Iterator[float]:
+    """Yield the packets of a fork in an endless stream of cases on several threads.
+
+    Args:
+        seed: of the cases.
+        runs: the journal.
+        prices: those of all other parts.
+    """
+    beside = BesideEngine("", 0.0, {part: price for part, price in prices.items() if part != FORK})
+    for case in engine_cases(seed):
+        alone, several = (replace(case, plan=replace(case.plan, threads=threads)) for threads in (1, THREADS))
+        try:
+            one, four = runs.of(alone).packets, runs.of(several).critical_packets
+        except RunFailed:
+            continue
+        of_all = parts_beside_engine(Planned.of(alone).blocks)
+        slowest = parts_beside_engine(Planned.of(several).blocks, THREADS)
+        if times := float(np.asarray(slowest[FORK]).item()):
+            assert four, case.to_toml()
+            share = float(np.asarray(beside.packets(slowest) / beside.packets(of_all)).item())
+            yield (four - share * one) / times
+
+
 def written(beside: BesideEngine) -> None:
     """Write the table `[beside]` of the engine's file, behind the tables of architectures."""
     file = machine_file("engine")
@@ -123,8 +150,10 @@ def main(arguments: Sequence[str]) -> int:
     with Runs.opened(JOURNAL) as runs:
         fitted = [*islice(stages(0, runs), FITTED)]
         judged = [*islice(stages(1, runs), JUDGED)]
+        prices = robust(fitted)
+        prices[FORK] = float(np.median([*islice(forks(2, runs, prices), FORKED)]))
     source = f"fitted to {FITTED} drawn runs on the simulator, the error told by {JUDGED} others; no device timed it"
-    beside = BesideEngine(source, 0.0, robust(fitted))
+    beside = BesideEngine(source, 0.0, prices)
     errors = np.abs([beside.packets(stage.occurs) / stage.packets - 1 for stage in judged])
     beside = replace(beside, error=float(np.quantile(errors, NINE_OF_TEN)))
     written(beside)

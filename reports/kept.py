@@ -85,12 +85,14 @@ class Counted:
         issue_slots: packets and stalls together; None if they weren't asked for.
         stages: the packets of each stage in a run with marks, which take some; None if they weren't asked for, or if
             there are more of them than a run tells.
+        critical_packets: those outside of threads and of the slowest thread; None where there are no threads.
     """
 
     packets: int
     passed: bool
     issue_slots: int | None = None
     stages: dict[str, int] | None = None
+    critical_packets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -157,4 +159,7 @@ def _stages(case: Case) -> dict[str, int] | None:
 def _run(case: Case, lowered: Lowered, given: Given, slots: bool) -> Counted:
     result = run_case(case, lowered, _simulator(case, slots), given=given)
     assert result.counts
-    return Counted(result.counts.packets, result.check.passed, result.slots.issue_slots if result.slots else None)
+    packets, of_threads = result.counts.packets, result.threads.packets if result.threads else ()
+    critical = packets - sum(of_threads) + max(of_threads) if of_threads else None
+    issue_slots = result.slots.issue_slots if result.slots else None
+    return Counted(packets, result.check.passed, issue_slots, critical_packets=critical)

@@ -172,9 +172,14 @@ class BlockAxes:
         return [slabs * tensor.channel_blocks for slabs, tensor in zip(made, self.extents, strict=True)]
 
     @cached_property
+    def steps_made(self) -> list[Integers]:
+        """How many steps make each tensor, those of all channel tiles counted once, repetitions included."""
+        return self._made(lambda made: made.stagings)
+
+    @cached_property
     def stagings(self) -> list[Integers]:
         """How often all of a filter is staged by the conv that makes each tensor, unless it is resident."""
-        staged = self._made(lambda made: made.stagings)
+        staged = [*self.steps_made]
         for index in self.convs:
             # The tiles of the last conv stand around all images.
             passes = self.passes[index + 1] if index < self.convs[-1] else 1
@@ -206,7 +211,7 @@ class BlockAxes:
                 found.append(PredictedCache(filter_cache(number), "filter", number, self.filter_dtype, shape))
             if self.has_accumulator(index):
                 known = (accumulator(number), "accumulator", number)
-                found.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
+                found.append(PredictedCache(*known, chain.sum_dtype(index), self._sums(number)))
             role = "output" if index == self.convs[-1] else "intermediate"
             name = target_cache(number, len(chain.conv))
             found.append(PredictedCache(name, role, number, chain.output_dtype(index), self._stripe(number)))
@@ -239,6 +244,21 @@ class BlockAxes:
         if not self.is_of_engine:
             return ()
         return (PredictedCache(CONVERTS, "scale", 0, "int32", (TABLES_WORDS,)),)
+
+    @property
+    def threads(self) -> int:
+        """The number of threads, which is the same for every plan."""
+        return self.plans.sample.threads
+
+    @property
+    def sums_in_rows(self) -> bool:
+        """Whether threads share the rows of tiles of a step: each has the sums of one of its own."""
+        return self.threads > 1
+
+    def _sums(self, number: int) -> tuple[int, ...]:
+        """Return the shape of the sums of conv `number`: a block, or for each thread those of a row of tiles."""
+        columns = self.extents[number].column_blocks if self.sums_in_rows else 1
+        return (self.threads, 1, columns, 1, *BLOCK)
 
     def _stripe(self, tensor: int) -> tuple[Any, ...]:
         """Return the packed shape of what is held of a tensor: slabs, full width, all channels or those of a tile."""

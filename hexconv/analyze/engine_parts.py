@@ -24,15 +24,21 @@ without a price is free.
     block         vectors of an output in blocks that HVX writes
     step          steps of convs
     started_..    of the parts of copies, those where the copy engine copies
+    fork          starts of threads, and joins
     conv, once    what a conv, and a run, takes once
+
+Threads share the rows of tiles of a step, and the rows and vectors that HVX copies; what they don't share, one does
+alone (`hexconv.lower.dealt_rows`).
 """
 
+from dataclasses import dataclass
 from math import ceil, gcd, prod
+from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.block_grid import BlockAxes, engine_packets, engine_packets_of
-from hexconv.analyze.exact import Integers
+from hexconv.analyze.block_grid import BlockAxes, engine_packets_of
+from hexconv.analyze.exact import Integers, ceil_divide
 from hexconv.kernel.cost import Parts
 from hexconv.kernel.engine import EXPONENTS, is_converted
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES
@@ -44,21 +50,89 @@ PIXELS_OF_VECTOR = VECTOR_BYTES // CHANNEL_BLOCK
 HALVES = COLUMN_BLOCK // PIXELS_OF_VECTOR
 
 
-def parts_beside_engine(axes: BlockAxes) -> Parts:
-    """Count the parts of every plan of a grid, [words, H, K] or less."""
-    did, found = engine_packets(axes), Parts(once=1, conv=len(axes.chain.conv))
-    found["call"], found["row"] = did.multiplies, did.clears
+@dataclass(frozen=True)
+class Dealt:
+    """Which share of what threads share the slowest of them has.
+
+    Attributes:
+        axes: the plans.
+        threads: how many threads there are.
+    """
+
+    axes: BlockAxes
+    threads: int
+
+    def of_rows(self, index: int) -> Any:
+        """Of the rows of tiles of a step of conv `index`, [words, H, K]."""
+        return self._share(self._rows(index))
+
+    def of_tiles(self, index: int) -> Any:
+        """Of the tiles of a step of conv `index` that HVX finishes: they are dealt where there are few rows."""
+        rows = self._rows(index)
+        return self._share(rows * np.where(rows < self.threads, self._columns(index), 1))
+
+    @property
+    def of_lines(self) -> float:
+        """Of the eight lines of a row of tiles that is copied."""
+        return ceil(ROW_BLOCK / self.threads) / ROW_BLOCK
+
+    @property
+    def forks(self) -> Any:
+        """How often threads start: in the steps of convs that have several rows of tiles, and for copies by HVX."""
+        if self.threads == 1:
+            return 0
+        axes, copies = self.axes, ~self.axes.plans.flags("buffering", "double")
+        found: Any = axes.steps_made[0] + copies * axes.steps_made[-1] * axes.tiles(axes.convs[-1])
+        resident = axes.plans.flags("filters", "resident")
+        for index in axes.convs:
+            steps = axes.steps_made[index + 1] * axes.tiles(index)
+            rows = self._rows(index)
+            found = found + steps * ((rows > 1) * 1 + ((self._columns(index) > 1) & (rows < self.threads)))
+            found = found + copies * np.where(resident, 1, axes.stagings[index + 1] * axes.tiles(index))
+        return found
+
+    def _share(self, of: Integers) -> Any:
+        return ceil_divide(of, self.threads) / of
+
+    def _columns(self, index: int) -> int:
+        return self.axes.extents[index + 1].column_blocks
+
+    def _rows(self, index: int) -> Integers:
+        slabs = self.axes.rows(lambda stripes: stripes.step_slabs[index])
+        return np.maximum(self.axes.staged(index) * slabs, 1)
+
+
+def parts_beside_engine(axes: BlockAxes, threads: int = 1) -> Parts:
+    """Count the parts of every plan of a grid, [words, H, K] or less.
+
+    Args:
+        axes: the plans.
+        threads: how many threads share them; of several, those that the slowest has are counted.
+    """
+    dealt, found = Dealt(axes, threads), Parts(once=1, conv=len(axes.chain.conv))
+    found["fork"] = dealt.forks
     for index in axes.convs:
-        found.add(_of_results(axes, index))
+        did, results = engine_packets_of(axes, index), _of_results(axes, index)
+        found.add(
+            {name: count * dealt.of_rows(index) for name, count in (("call", did.multiplies), ("row", did.clears))}
+        )
+        found.add({name: count * dealt.of_tiles(index) for name, count in results.items()})
         found["step"] = found["step"] + axes.tiles(index) * axes.slabs_made[index + 1]
     overlaps, filters = axes.plans.flags("buffering", "double"), _of_filters(axes)
     by_vectors = _read_by_vectors(axes)
     of_input = by_vectors if axes.chain.dtype == "int8" else _read_by_bytes(axes)  # the copy engine flips no bits
-    for parts in (by_vectors or _read_by_bytes(axes), filters, _written_by_vectors(axes)):
-        found.add({name: count * ~overlaps for name, count in parts.items()})
+    lines = (by_vectors or _read_by_bytes(axes), dealt.of_lines), (_written_by_vectors(axes), dealt.of_lines)
+    for parts, share in (*lines, (filters, 1 / threads)):
+        found.add({name: count * ~overlaps * share for name, count in parts.items()})
     for parts in (of_input or _read_by_bytes(axes), filters, _written_by_bytes(axes)):
-        found.add({f"started_{name}": count * overlaps for name, count in parts.items()})
+        shares = {name: dealt.of_lines if _is_of_hvx(name, axes) else 1 for name in parts}
+        found.add({f"started_{name}": count * overlaps * shares[name] for name, count in parts.items()})
     return found
+
+
+def _is_of_hvx(part: str, axes: BlockAxes) -> bool:
+    """Whether HVX does a part of a copy of the input while the copy engine copies: it fills, and flips bits."""
+    return part in ("filled", "read_short") or (part.startswith("read") and axes.chain.dtype == "int8")
 
 
 def _of_results(axes: BlockAxes, index: int) -> Parts:

@@ -54,7 +54,8 @@ class ConvLoops:
     Attributes:
         steps: the loop over its row steps.
         tiles: the loop over its channel tiles.
-        inside: a loop over the blocks of one step.
+        inside: a loop over the blocks of one step; where sums lie in rows, over its rows of blocks.
+        across: a loop over the blocks of such a row, of its own for the sums, and for the epilogue.
         has_accumulator: whether its sums have a cache of their own.
         makes: the tensors that are made in its steps: what it reads, and those that it or convs inside add.
         adds: the tensor that it adds, if any.
@@ -65,6 +66,7 @@ class ConvLoops:
     steps: bool
     tiles: bool
     inside: bool
+    across: bool
     has_accumulator: bool
     makes: tuple[int, ...]
     adds: int | None = None
@@ -103,15 +105,13 @@ def loops_of(axes: BlockAxes, number: int = 0) -> NestLoops:
     stripes = axes.stripes[way_of(plan)]
     convs: list[ConvLoops] = []
     for index in axes.convs:
-        blocks = (
-            int(axes.staged(index)[0, 0, k]),
-            int(stripes.step_slabs[index, h]),
-            axes.extents[index + 1].column_blocks,
-        )
+        rows = int(axes.staged(index)[0, 0, k]) * int(stripes.step_slabs[index, h]) > 1
+        columns = axes.extents[index + 1].column_blocks > 1
+        inside, across = (rows, columns) if axes.sums_in_rows else (rows or columns, False)
         tiles, sums = bool(axes.tiles(index)[0, 0, k] > 1), axes.has_accumulator(index)
         makes = tuple(tensor for tensor, home in enumerate(axes.chain.homes) if home == index)
         add = axes.chain.conv[index].add
-        known = (bool(stripes.row_steps[index, h] > 1), tiles, max(blocks) > 1, sums)
+        known = (bool(stripes.row_steps[index, h] > 1), tiles, inside, across, sums)
         in_place = add is not None and added_at(axes.chain, index) == (0, 0)
         has_filter = index + 1 in axes.chain.filters
         convs.append(ConvLoops(*known, makes, add.tensor if add else None, in_place, has_filter))
@@ -191,12 +191,13 @@ def _blocks(loops: NestLoops, index: int) -> tuple[Node, ...]:
     sums = accumulator(index + 1) if loops.convs[index].has_accumulator else target
     conv = f"conv {index + 1}"
     weights = (filter_cache(index + 1),) if loops.convs[index].has_filter else ()
-    body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, *weights))]
+    across = loops.convs[index].across
+    body = [*_loop(across, [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, *weights))])]
     if sums != target:
         adds = loops.convs[index].adds
         other = () if adds is None else (source_cache(adds + 1),)
         in_place = (sums, *(other if loops.convs[index].adds_in_place else ()))
-        body.append(Leaf(f"{conv} epilogue", (sums, *other, target), elementwise=in_place))
+        body += _loop(across, [Leaf(f"{conv} epilogue", (sums, *other, target), elementwise=in_place)])
     return _loop(loops.convs[index].inside, body)
 
 

@@ -79,7 +79,7 @@ def _signatures(axes: BlockAxes) -> Integers:
     signature = np.arange(len(axes.plans.words))[:, None, None] * 2 + axes.rows(lambda stripes: stripes.reads_first > 0)
     for index, written in enumerate(axes.extents[1:]):
         slabs = axes.rows(lambda stripes, index=index: stripes.step_slabs[index])
-        inside = (slabs > 1) | (axes.staged(index) > 1) | (written.column_blocks > 1)
+        inside = (slabs > 1) | (axes.staged(index) > 1) | (written.column_blocks > 1 and not axes.sums_in_rows)
         if signature.max() >= LARGEST_SIGNATURE:  # so that none runs over, and no nest is taken for another
             _, signature = np.unique(signature, return_inverse=True)
         signature = signature * 8 + axes.steps(index) * 4 + (axes.tiles(index) > 1) * 2 + inside

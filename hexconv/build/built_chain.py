@@ -532,6 +532,7 @@ def chain_texts(built: Built, functions: Callable, memory: Placed, said: Descrip
         "copies": functions.copies,
         "queues": functions.queues,
         "packets": {name: [Code(line) for line in LEAVES[name].assembly().splitlines()] for name in functions.packets},  # noqa: S704
+        "locks": functions.locks,
         "line_bytes": LINE_BYTES,
         "pointers": memory.pointers,
         "parameters": Code(", ").join([Code("void *")] * len(memory.pointers) + [Code("struct run *")]),

@@ -22,6 +22,8 @@ from hexconv.kernel.engine import CROUTON_BYTES, EXPONENTS, TABLE_BYTES
 
 PREFIX = "hexconv_hmx_"
 """How the functions of packets begin."""
+LOCK, UNLOCK = "hexconv_engine_lock", "hexconv_engine_unlock"
+"""The functions between which a thread alone issues packets, where several threads do."""
 RANGE = 0x700 | 31
 ACTIVATIONS, WEIGHTS = 0x92004000, 0x9200E000
 STORE, CLEAR, LOAD_TABLE = 0xA6E0C000, 0xA6E0C011, 0x9200C3FE

@@ -13,7 +13,8 @@ functions that the caller has to provide. Buffers in registers stay as they are.
 
 A parallel loop becomes a function of its index. Each call of it gets caches of its own, and a `call` of its own, since
 a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
-behind an offset that hangs on an index, and would load byte by byte.
+behind an offset that hangs on an index, and would load byte by byte. What loops around a parallel loop count stands in
+memory that all calls share, `numbers`, while it runs.
 
 Functions for Hexagon whose loops take more packets than their instructions need are compiled in three ways, and the one
 whose innermost loops take fewest packets is taken. Their caches are parameters, so that LLVM begins with other live
@@ -35,7 +36,7 @@ from tvm.ir import Call
 from tvm.target import Target
 
 from hexconv.errors import Unsupported
-from hexconv.kernel.engine_words import PREFIX
+from hexconv.kernel.engine_words import LOCK, PREFIX, UNLOCK
 from hexconv.lower import queues
 from hexconv.lower.assembly import instruction, without_debug
 from hexconv.lower.buffers import is_register
@@ -49,7 +50,7 @@ from hexconv.lower.stages import propagate_constants, without_idle_passes
 from hexconv.lower.vtcm import buffer_bytes
 from hexconv.spec.capacities import MOST_QUEUES, SCOPE
 from hexconv.spec.places import ALIGNMENT_BYTES
-from hexconv.tir.trees import all_of, around, steps_of
+from hexconv.tir.trees import all_of, around, as_one, steps_of
 
 NO_PACKED_API = 2
 """TVM's number of a calling convention whose functions its pass `MakePackedAPI` leaves alone."""
@@ -120,6 +121,7 @@ class Callable:
         copies: whether the functions ask for asynchronous copies.
         queues: how many queues their copies take, numbered from 0 on.
         packets: the packets of the matrix engine that they call, by the names of `hexconv.kernel.engine_words`.
+        locks: whether they take the matrix engine for each row of tiles, since several threads issue to it.
     """
 
     module: tvm.IRModule
@@ -131,6 +133,7 @@ class Callable:
     copies: bool
     queues: int
     packets: tuple[str, ...] = ()
+    locks: bool = False
 
 
 def callable_module(module: tvm.IRModule, name: str) -> Callable:
@@ -141,13 +144,13 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         name: a C identifier.
 
     Raises:
-        Unsupported: a parallel loop uses a number that is computed before it, or copies take too many queues.
+        Unsupported: a parallel loop uses what is computed before it but for numbers, or copies take too many queues.
     """
     main = call_engine(without_views(module))["main"]
     arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
     caches = _Caches()
     most = _queues(main.body, name)
-    body = _without_allocations(main.body, caches)
+    body = _with_numbers(_without_allocations(main.body, caches), caches)
     call = tirx.Var("call", tvm.ir.PointerType(tvm.ir.PrimType("int32")))
     signature = Signature(name, tuple(main.params), tuple(arguments), tuple(caches.pointers), call)
     body, tasks = _outlined(_named_engine(body, signature), signature)
@@ -164,6 +167,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         copies=any(str(call.args[0].value) in (ROWS, FUNCTIONS[queues.COPY]) for call in _calls_of_engine(main.body)),
         queues=most,
         packets=_of_matrix_engine(main.body),
+        locks=any(_is_lock(call) for call in all_of(main.body, Call)),
     )
 
 
@@ -234,8 +238,13 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
 
 
 def _is_of_engine(call: Call) -> bool:
-    """Whether a call is to one of the copy engine's functions."""
+    """Whether a call is to one of the functions of an engine."""
     return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
+
+
+def _is_lock(call: Call) -> bool:
+    """Whether a call takes the matrix engine, or leaves it."""
+    return _is_of_engine(call) and str(call.args[0].value) in (LOCK, UNLOCK)
 
 
 def _of_matrix_engine(body: tirx.Stmt) -> tuple[str, ...]:
@@ -253,18 +262,62 @@ class _Task:
     body: tirx.Stmt
 
 
+NUMBERS = "numbers"
+"""The memory of what loops around a parallel loop count."""
+
+
+def _with_numbers(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
+    """Declare the memory of numbers that parallel loops use, where any does."""
+    loops = [loop for loop in all_of(body, tirx.For) if loop.kind == tirx.ForKind.PARALLEL]
+    most = max((len(_numbers_of(loop)) for loop in loops), default=0)
+    if not most:
+        return body
+    numbers = tirx.decl_buffer([most], "int32", NUMBERS)
+    return tirx.SeqStmt([tirx.DeclBuffer(numbers, data=caches.add(numbers, 1)), *steps_of(body)])
+
+
+def _numbers_of(loop: tirx.For) -> list[tirx.Var]:
+    """Return the numbers that a parallel loop uses, and that are counted or bound around it."""
+    free = tirx.analysis.undefined_vars(loop.body, [loop.loop_var])
+    return [variable for variable in free if variable.ty == loop.loop_var.ty]
+
+
 def _outlined(body: tirx.Stmt, signature: Signature) -> tuple[tirx.Stmt, list[_Task]]:
-    """Turn parallel loops, which stand in the outermost sequence, into tasks and calls that start them."""
-    steps = steps_of(body)
-    views = [step for step in steps if isinstance(step, tirx.DeclBuffer)]
+    """Turn parallel loops into tasks and calls that start them."""
     tasks: list[_Task] = []
-    for place, step in enumerate(steps):
-        if isinstance(step, tirx.For) and step.kind == tirx.ForKind.PARALLEL:
-            tasks.append(_Task(step.loop_var, int(step.extent), tirx.SeqStmt([*views, step.body])))
-            _check_free(tasks[-1], signature)
-            start = [signature.call, len(tasks) - 1, step.extent]
-            steps[place] = tirx.Evaluate(tirx.call_extern("int32", f"{signature.name}_in_parallel", *start))
-    return tirx.SeqStmt(steps), tasks
+
+    def visit(statement: tirx.Stmt, views: Sequence[tirx.DeclBuffer]) -> tirx.Stmt:
+        if isinstance(statement, tirx.SeqStmt):
+            return as_one([visit(step, [*views, *_views(statement)]) for step in statement.seq])
+        if isinstance(statement, tirx.IfThenElse):
+            other = statement.else_case and visit(statement.else_case, views)
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case, views), other)
+        if not isinstance(statement, tirx.For):
+            return statement
+        if statement.kind != tirx.ForKind.PARALLEL:
+            return around(statement, visit(statement.body, views))
+        kept, read = _handed(statement, views)
+        tasks.append(_Task(statement.loop_var, int(statement.extent), tirx.SeqStmt([*views, *read, statement.body])))
+        _check_free(tasks[-1], signature)
+        start = [signature.call, len(tasks) - 1, statement.extent]
+        called = tirx.Evaluate(tirx.call_extern("int32", f"{signature.name}_in_parallel", *start))
+        return as_one([*kept, called])
+
+    return visit(body, ()), tasks
+
+
+def _views(sequence: tirx.SeqStmt) -> list[tirx.DeclBuffer]:
+    return [step for step in sequence.seq if isinstance(step, tirx.DeclBuffer)]
+
+
+def _handed(loop: tirx.For, views: Sequence[tirx.DeclBuffer]) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
+    """Return statements that keep the numbers of a parallel loop, and those that read them in its function."""
+    kept, read = list[tirx.Stmt](), list[tirx.Stmt]()
+    for place, number in enumerate(_numbers_of(loop)):
+        memory = next(view.buffer for view in views if view.buffer.name == NUMBERS)
+        kept.append(tirx.BufferStore(memory, number, [place]))
+        read.append(tirx.Bind(number, tirx.BufferLoad(memory, [place])))
+    return kept, read
 
 
 def _check_free(task: _Task, signature: Signature) -> None:
@@ -289,7 +342,7 @@ def _queues(body: tirx.Stmt, name: str) -> int:
 def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
     """Find the calls of the copy engine's functions."""
     calls = (call for call in all_of(body, Call) if _is_of_engine(call))
-    return [call for call in calls if not str(call.args[0].value).startswith(PREFIX)]
+    return [call for call in calls if not (str(call.args[0].value).startswith(PREFIX) or _is_lock(call))]
 
 
 ENTRY = "tirx.is_entry_func"

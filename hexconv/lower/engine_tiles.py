@@ -7,9 +7,15 @@ before:  for ko_inner, ho_inner, wo:                    after:  for ko_inner, ho
              init; compute; epilogue                                EngineSums(source, below, weights, sums)
                                                                     EngineResults(sums, target)
                                                                     if part of the tile is no output: the fringe
+
+Where threads share the rows of tiles, a row of sums is made before all of its results, in a cache of its thread:
+
+before:  for ko_inner, ho_inner:                        after:  for ko_inner, ho_inner:
+             for wo: init; compute                                  for wo: EngineSums(source, below, weights, sums)
+             for wo: epilogue                                       for wo: EngineResults(sums, target); the fringe
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +37,7 @@ from hexconv.tir import marks
 from hexconv.tir.loops import PART
 from hexconv.tir.parts import INPUT_READ, Does, Part, convolution, read_part
 from hexconv.tir.statements import int32
-from hexconv.tir.trees import all_of, around, as_one, uses, with_values
+from hexconv.tir.trees import all_of, around, as_one, buffers_in, steps_of, uses, with_values
 
 IN_TILES, SLABS, COLUMNS, ROWS = 7, -6, -5, -3
 """The number of axes, and those of a source that count blocks of rows, blocks of columns, and rows of a block:
@@ -53,20 +59,18 @@ class TileOfRow:
 def mark_tiles(nest: Lowering) -> Lowering:
     """Put marks in the place of every conv's init, compute and epilogue (no blocks, buffers not yet flat)."""
 
-    def visit(statement: tirx.Stmt, tile: TileOfRow) -> tirx.Stmt:
+    def visit(statement: tirx.Stmt, tile: TileOfRow, tiles: Sequence[Tile]) -> tirx.Stmt:
+        if made := _replaced(statement, tiles, tile):
+            return as_one(made)
         if isinstance(statement, tirx.For):
             own = TileOfRow(statement.loop_var, int(statement.extent) - 1) if loop_name(statement) == "wo" else tile
-            return around(statement, visit(statement.body, own))
+            return around(statement, visit(statement.body, own, tiles))
         if isinstance(statement, tirx.SeqStmt):
-            parts = {part.name: step for step in statement.seq if (part := _part(step)) and part.does is Does.CONV}
-            found = [read_part(name).conv for name in parts if name.endswith("compute")]
-            tiles = [_tile(number, number in nest.converted, parts) for number in found]
-            return as_one(
-                [made for step in statement.seq for made in _replaced(step, tiles, tile) or [visit(step, tile)]]
-            )
+            inside = [*_tiles_in(statement, nest.converted)] or tiles
+            return as_one([visit(step, tile, inside) for step in statement.seq])
         if isinstance(statement, tirx.IfThenElse):
-            other = statement.else_case and visit(statement.else_case, tile)
-            return tirx.IfThenElse(statement.condition, visit(statement.then_case, tile), other)
+            other = statement.else_case and visit(statement.else_case, tile, tiles)
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case, tile, tiles), other)
         return statement
 
     def allocated(memory: tirx.AllocBuffer) -> tirx.Stmt:
@@ -74,8 +78,20 @@ def mark_tiles(nest: Lowering) -> Lowering:
         stays = held.role == "accumulator" and held.number in nest.converted
         return tirx.Evaluate(ZERO) if stays else memory
 
-    body = tvm_ffi.structural_map(visit(nest.main.body, TileOfRow(ZERO, 0)), (tirx.AllocBuffer, allocated))
-    return nest.to(nest.main.with_body(body))
+    body = visit(nest.main.body, TileOfRow(ZERO, 0), ())
+    body = tvm_ffi.structural_map(body, (tirx.AllocBuffer, allocated))
+    return nest.to(nest.main.with_body(with_values(body, _of_threads(body, nest.threads))))
+
+
+def _of_threads(body: tirx.Stmt, threads: int) -> dict[tirx.Var, tirx.Var]:
+    """Declare caches of sums anew where each of several threads has one, along the axis of images."""
+    if threads == 1:
+        return {}
+    sums = [buffer for buffer in buffers_in(body) if contents_of(buffer).role == "accumulator"]
+    return {
+        old: tirx.decl_buffer((threads, *old.shape[1:]), old.dtype, old.name, scope=old.scope(), layout=None)
+        for old in sums
+    }
 
 
 def carry_columns(module: tvm.IRModule) -> tvm.IRModule:
@@ -173,6 +189,8 @@ class Tile:
         number: the number of the conv.
         is_converted: whether the engine makes its results, so that its sums have no cache.
         init, compute, epilogue: the statements.
+        guards: the conditions around the loop over the results of a row, where that is one of its own.
+        place: the variable of that loop.
     """
 
     number: int
@@ -180,14 +198,54 @@ class Tile:
     init: tirx.Stmt
     compute: tirx.Stmt
     epilogue: tirx.Stmt
+    guards: tuple[tirx.Expr, ...] = ()
+    place: tirx.Var | None = None
+
+    def beside(self, tile: TileOfRow) -> "Tile":
+        """Return the tile as the loop over the sums of its row has it."""
+        if self.place is None or self.place.same_as(tile.number):
+            return self
+        epilogue = with_values(self.epilogue, {self.place: tile.number})
+        return replace(
+            self, epilogue=tirx.IfThenElse(tirx.all(*self.guards), epilogue, None) if self.guards else epilogue
+        )
 
 
-def _tile(number: int, is_converted: bool, parts: Mapping[str, tirx.Stmt]) -> Tile:
-    """Find the statements of a tile by their parts; where it has no loops around, its epilogue has the conv's name."""
-    init, compute, epilogue = (convolution(number, block).name for block in ("init", "compute", "epilogue"))
-    return Tile(
-        number, is_converted, parts[init], parts[compute], parts.get(epilogue) or parts[convolution(number).name]
-    )
+@dataclass(frozen=True)
+class _Found:
+    """A statement of a tile, the conditions around the loop over a row that has it alone, and that loop's variable."""
+
+    statement: tirx.Stmt
+    guards: tuple[tirx.Expr, ...]
+    place: tirx.Var | None
+
+
+def _tiles_in(sequence: tirx.SeqStmt, converted: Collection[int]) -> Iterator[Tile]:
+    """Yield the tiles whose statements a sequence has, by themselves or in loops over a row of tiles."""
+    parts = {name: found for step in sequence.seq for name, found in _found(step, (), None)}
+    for number in [read_part(name).conv for name in parts if name.endswith("compute")]:
+        names = (convolution(number, block).name for block in ("init", "compute", "epilogue"))
+        init, compute, epilogue = (parts.get(name) for name in names)
+        # Where it has no loops around, its epilogue has the conv's name.
+        epilogue = epilogue or parts.get(convolution(number).name)
+        if init and compute and epilogue:
+            statements = init.statement, compute.statement, epilogue.statement
+            yield Tile(number, number in converted, *statements, epilogue.guards, epilogue.place)
+
+
+def _found(step: tirx.Stmt, guards: tuple[tirx.Expr, ...], place: tirx.Var | None) -> Iterator[tuple[str, _Found]]:
+    """Yield the statements of tiles in a statement, by the names of their parts."""
+    inner = step
+    while isinstance(inner, tirx.IfThenElse):
+        inner = inner.then_case
+    if isinstance(inner, tirx.For) and loop_name(inner) == "wo":
+        around_row = guards
+        while isinstance(step, tirx.IfThenElse):
+            around_row, step = (*around_row, step.condition), step.then_case
+        for each in steps_of(inner.body):
+            yield from _found(each, around_row, inner.loop_var)
+    elif (part := _part(step)) and part.does is Does.CONV:
+        yield part.name, _Found(step, guards, place)
 
 
 def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: TileOfRow) -> list[tirx.Stmt] | None:
@@ -196,7 +254,7 @@ def _replaced(step: tirx.Stmt, tiles: Sequence[Tile], tile: TileOfRow) -> list[t
         if step.same_as(each.init):
             return [tirx.Evaluate(ZERO)]
         if step.same_as(each.compute):
-            results, bounds = _results(each)
+            results, bounds = _results(each.beside(tile))
             sums = _sums(each.number, each.compute, results, tile.number)
             writes = [touched(load) for load in (sums.sums, sums.target) if load is not None]
             return [*writes, bounds.of_rows(tile).where_some(marks.written(SUMS, sums))]

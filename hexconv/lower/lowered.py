@@ -97,6 +97,7 @@ class Lowering:
         rows: what kernels of rows need to know; None in a nest of blocks.
         kept: the names of the caches that keep columns for later strips.
         converted: the numbers of the convs whose results the matrix engine makes, so that their sums have no cache.
+        threads: how many threads share the rows of tiles of a step of the matrix engine.
         starts: the slab of its tensor at which each ring begins to count, by its name, once it is compacted.
         shaped: the module before buffers become flat.
         targets: the cache that each store writes, in program order, once buffers are flat.
@@ -109,6 +110,7 @@ class Lowering:
     rows: RowNest | None = None
     kept: Sequence[str] = ()
     converted: Collection[int] = ()
+    threads: int = 1
     starts: Mapping[str, int] = field(default_factory=dict[str, int])
     shaped: tvm.IRModule | None = None
     targets: Sequence[str] = ()

@@ -4,7 +4,7 @@ A stage takes a `Lowering`, a value whose fields are all that a later stage asks
 on the chain's own loops; in a nest of rows, kernels then replace the steps of its convs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -25,6 +25,7 @@ from hexconv.lower.column_strips import KeptCopies, edges_of, fill_edges, in_ima
 from hexconv.lower.conv_step import ConvStep, with_constants
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.copy_code import fill_by_vectors, move_by_vectors, start_copies, without_fringe
+from hexconv.lower.dealt_rows import deal_rows
 from hexconv.lower.engine_packets import emit_tiles, engine_convs
 from hexconv.lower.engine_tiles import carry_columns, mark_tiles, read_images_apart
 from hexconv.lower.hexagon_target import KEEPS_ADDRESS_SUMS, OPTIONS, PIPELINES_LONG_LOOPS
@@ -257,22 +258,28 @@ def _flat(shaped_nest: Lowering) -> Lowered:
     )
 
 
-def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
+def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv], threads: int = 1) -> Lowered:
     """Lower a scheduled chain whose convs are computed by packets of the matrix engine.
 
     The plain loops that these replace say what is copied, computed and cached, as for the plain kernel.
+
+    Args:
+        scheduled: the chain.
+        convs: its convs.
+        threads: how many threads share the rows of tiles of a step.
     """
     converted = [conv.number for conv in convs if is_converted(conv.spec)]
-    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled, converted=converted))
+    nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled, converted=converted, threads=threads))
     images = len(tensor_extents(convs[0].chain)[0].images)
     nest = nest if images == 1 else nest.to(read_images_apart(nest.main, images))
     plain, marked = (
         _flat(nest),
         through(ENGINE_STAGES, nest.to(mark_rows(nest.main, convs[0].chain, nest.scheduled.overlaps))),
     )
-    without = {accumulator(number) for number in converted}
+    sums, without = ({accumulator(number) for number in some} for some in ([conv.number for conv in convs], converted))
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
-    module, merged = tidied(nest.to(emit_tiles(marked.main, convs)).module), marked.merged
+    dealt = deal_rows(marked.main, threads)
+    module, merged = tidied(nest.to(emit_tiles(dealt, convs)).module), marked.merged
     assert merged, "a stage merges caches"
     (converts,) = [buffer for buffer in buffers_in(module["main"].body) if buffer.name == CONVERTS]
     known = (CONVERTS, converts.scope(), str(converts.dtype))
@@ -282,9 +289,14 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv]) -> Lowered:
         plain,
         module=drop_annotations(module),
         labelled=module,
-        caches=(scratch, *(cache for cache in plain.caches if cache.name not in without)),
+        caches=(scratch, *(_of_threads(cache, sums, threads) for cache in plain.caches if cache.name not in without)),
         allocations=(memory, *allocations_of(merged, marked.targets)),
     )
+
+
+def _of_threads(cache: Cache, sums: Collection[str], threads: int) -> Cache:
+    """Let each thread have sums of its own, along the axis of images."""
+    return replace(cache, shape=(threads, *cache.shape[1:])) if cache.name in sums else cache
 
 
 def lower_rows(scheduled: Scheduled, case: Case, strips: Strips | None = None) -> Lowered:
@@ -364,7 +376,7 @@ def _lower_for_engine(case: Case) -> Lowered:
     chain, layouts = in_phases(case.chain, plan.kernel, plan.padding_rows), layouts_of(case.chain, plan)
     biased = replace(chain, conv=tuple(map(_of_nest, chain.conv)))
     module = carry_columns(chain_module(biased, layouts))
-    return lower_for_engine(stripe(module, biased, plan), engine_convs(chain, layouts, plan))
+    return lower_for_engine(stripe(module, biased, plan), engine_convs(chain, layouts, plan), plan.threads)
 
 
 def _of_nest(conv: Conv2d) -> Conv2d:

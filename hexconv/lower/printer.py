@@ -38,6 +38,8 @@ def header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
         yield f"# n counts strips of {strips.columns} columns, {strips.count} an image: {_places(strips)}"
     if any(memory.copies > 1 for memory in lowered.allocations):
         yield "# caches of all bands, one a thread; what is allocated in a band is that of its thread"
+    elif case.settled.threads > 1 and case.settled.kernel == "hmx":
+        yield "# threads share all caches; of the sums of a row of tiles, the first axis counts threads"
     elif case.settled.threads > 1:
         yield "# of caches that are allocated in a band, each of its threads has its own"
     yield "# caches (compacted):"

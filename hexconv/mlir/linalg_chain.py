@@ -189,7 +189,9 @@ def _unsaid(case: Case) -> list[str]:
     left = ['halo = "roll": rows that two tiles read are made for each'] if plan.halo == "roll" else []
     if plan.rows and plan.rows % ROW_BLOCK:
         left.append(f"rows = {plan.rows}: tiles are whole blocks of {ROW_BLOCK} rows")
-    if plan.threads > 1 and (count := band_count(case.chain, plan)) != plan.threads:
+    if plan.threads > 1 and plan.kernel == "hmx":
+        left.append(f"threads = {plan.threads}: they share the tiles of a step")
+    elif plan.threads > 1 and (count := band_count(case.chain, plan)) != plan.threads:
         left.append(f"threads = {plan.threads}: the rows fall into {count} equal bands")
     if any(spans_groups(conv, shape[3]) for conv, shape in zip(case.chain.conv, case.chain.shapes, strict=False)):
         left.append(f"k_split = {plan.k_split}: groups that span blocks of 32 channels are made in one tile")
@@ -208,6 +210,8 @@ def band_count(chain: Chain, plan: Plan) -> int:
     >>> [band_count(chain, Plan(kernel="hvx", threads=threads)) for threads in (1, 2, 4)]
     [1, 2, 3]
     """
+    if plan.kernel == "hmx":
+        return 1
     rows = stored_tensors(chain)[-1].packed[ROWS]
     return max(count for count in range(1, plan.threads + 1) if rows % count == 0)
 

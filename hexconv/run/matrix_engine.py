@@ -28,7 +28,8 @@ def engine_counts(engine: Any, vtcm_bytes: int) -> EngineCounts | None:
         vtcm_bytes: the VTCM that there is.
 
     Raises:
-        RunFailed: an operand lies outside of VTCM, isn't aligned, or lies in two lines; or there is too little VTCM.
+        RunFailed: an operand lies outside of VTCM, isn't aligned, or lies in two lines; there is too little VTCM;
+            or a thread issued packets without holding the engine.
     """
     kinds = ("multiplies", "taps", "stores", "table_loads", "clears")
     packets = EnginePackets(*(int(engine[kind]) for kind in kinds))
@@ -37,6 +38,8 @@ def engine_counts(engine: Any, vtcm_bytes: int) -> EngineCounts | None:
     placed = int(engine["placed_bytes"])
     if misplaced := int(engine["misplaced"]):
         raise RunFailed(f"{misplaced} operands of the matrix engine lie outside of VTCM, or where no crouton begins")
+    if unlocked := int(engine["unlocked"]):
+        raise RunFailed(f"threads issued {unlocked} packets to the matrix engine that another thread may hold")
     if crossings := int(engine["crossings"]):
         raise RunFailed(
             f"{crossings} operands of the matrix engine lie on both sides of a line of {LINE_BYTES} bytes of VTCM, "

@@ -181,7 +181,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
         if placed:
             placed.append(_place_conv(sch, conv, at, plan, layouts, later, conv.number in chain.whole))
         else:
-            placed.append(_place_last(sch, conv, tiles, layouts))
+            placed.append(_place_last(sch, conv, tiles, plan, layouts))
     axes = source_roles(layouts.activations[0])
     input_at = _home(chain, placed, 0).tiles.source
     input_loops = primitives.stage_read(sch, input_cache, input_at, axes, parts.INPUT_READ)
@@ -195,7 +195,8 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Scheduled:
         primitives.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     placed = [replace(conv, init=_zero_apart(sch, conv, layouts)) for conv in placed]
     nest = Nest(output, tuple(placed), input_cache, input_loops)
-    scheduled = rolled(sch, chain, plan, nest, layouts) if plan.halo == "roll" else Scheduled(sch.mod)
+    in_bands = plan if layouts.has_rows else replace(plan, threads=1)  # threads of blocks share the steps of all rows
+    scheduled = rolled(sch, chain, in_bands, nest, layouts) if plan.halo == "roll" else Scheduled(sch.mod)
     module = guard_accumulators(scheduled.module, _epilogues(sch, placed))
     return replace(scheduled, module=module, overlaps=plan.buffering == "double")
 
@@ -227,14 +228,14 @@ def _epilogues(sch: Schedule, convs: Sequence[Placed]) -> dict[str, str]:
     }
 
 
-def _place_last(sch: Schedule, conv: ConvBlocks, tiles: primitives.Tiles, layouts: NestLayouts) -> Placed:
+def _place_last(sch: Schedule, conv: ConvBlocks, tiles: primitives.Tiles, plan: Plan, layouts: NestLayouts) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
     loops = primitives.in_step(primitives.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
     sch.reorder(*loops.values())
     name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
     name_part(sch, loops, parts.convolution(conv.number))
     _name_step(sch, conv, loops["ko_inner"], layouts)
-    return Placed(conv, tiles, loops["ho_inner"], _place_sums(sch, conv, loops))
+    return Placed(conv, tiles, loops["ho_inner"], _place_sums(sch, conv, loops, _sums_loop(plan, layouts)))
 
 
 def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, layouts: NestLayouts) -> None:
@@ -268,16 +269,28 @@ def _place_conv(
     note(sch, tiles.ho_outer, f"compute enough height of {before}")
     name_part(sch, tiles.step, parts.convolution(conv.number))
     _name_step(sch, conv, tiles.step["ko_inner"], layouts)
-    return Placed(conv, tiles, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
+    return Placed(conv, tiles, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step, _sums_loop(plan, layouts)))
 
 
-def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:
-    """Compute the sums of an epilogue at wo of its step, just before it; return the loops of the sums."""
+def _sums_loop(plan: Plan, layouts: NestLayouts) -> str:
+    """Return the loop of a step at which sums are computed: of a block, or of a row of blocks where threads share rows.
+
+    before:  for ko_inner, ho_inner, wo: init; compute; epilogue                                    threads = 1
+    after:   for ko_inner, ho_inner: for wo: init; compute                                          threads = 4
+                                     for wo: epilogue
+    """
+    return "ho_inner" if plan.threads > 1 and not layouts.has_rows else "wo"
+
+
+def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops, at: str) -> Loops:
+    """Compute the sums of an epilogue at loop `at` of its step, just before it; return the loops of the sums."""
     own = {name: loop for name, loop in step.items() if name in (*inner_roles(conv.layout), *REDUCTION)}
     if conv.epilogue:
         name_loops(sch, own)
         name_part(sch, own, parts.convolution(conv.number, "epilogue"))
-        own = inside_blocks(primitives.fuse_producer(sch, conv.sums, step["wo"], conv.sums_axes))
+        loops = primitives.fuse_producer(sch, conv.sums, step[at], conv.sums_axes)
+        name_loops(sch, {"wo": loops["wo"]})
+        own = inside_blocks(loops)
     return primitives.order_reduction(sch, own, conv.rc_block)
 
 

@@ -275,11 +275,17 @@ NOWHERE_BYTES = 1 << 30
 """What a plan takes more than its caches where an operand of the matrix engine would cross a line: it fits nowhere."""
 
 
-def _of_engine(axes: BlockAxes, arch: str) -> Integers:
-    """Return the packets of all plans by the model of the matrix engine: its time, and a thread beside it."""
+def _of_engine(axes: BlockAxes, arch: str) -> tuple[Integers, Integers]:
+    """Return the packets of all threads by the model of the matrix engine, and the time of a call in those of one.
+
+    The engine serves one thread at a time, and each waits for it as long as it multiplies in all. The packets of a
+    thread that waits for others where they join count as well.
+    """
     multiplied = engine_packets(axes).macs / engine_of(arch).macs_per_packet
-    packets = multiplied + beside_engine().packets(parts_beside_engine(axes))
-    return np.broadcast_to(packets, axes.plans.shape).ravel().astype(float)
+    slowest = beside_engine().packets(parts_beside_engine(axes, axes.threads))
+    of_all, of_one = multiplied + slowest * axes.threads, multiplied + slowest
+    packets, times = (np.broadcast_to(each, axes.plans.shape).ravel().astype(float) for each in (of_all, of_one))
+    return packets, times
 
 
 def _of_blocks(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -304,14 +310,14 @@ def _of_blocks_stored_alike(chain: Chain, space: Space, rates: Rates) -> Grid:
     traffic, macs = sum(blocks_traffic(axes).values()), sum(blocks_macs(axes).values())
     figures = (footprint, traffic, macs, overlaps)
     footprint, traffic, macs, overlaps = (np.broadcast_to(each, space.shape).ravel() for each in figures)
-    packets = rates.plain(chain.dtype).packets(macs, traffic, overlaps)
+    packets = busy = rates.plain(chain.dtype).packets(macs, traffic, overlaps)
     if axes.is_of_engine:
-        packets = _of_engine(axes, space.words[0].arch)
+        packets, busy = _of_engine(axes, space.words[0].arch)
         nowhere = np.broadcast_to(crosses_lines(axes), space.shape).ravel()
         footprint = np.where(nowhere, footprint + NOWHERE_BYTES, footprint)
 
     def timed(speed: float) -> Integers:
         """Add copies where they don't overlap; elsewhere the larger of both is in the packets already."""
-        return np.where(overlaps, np.maximum(packets, traffic / speed), packets + traffic / speed).astype(float)
+        return np.where(overlaps, np.maximum(busy, traffic / speed), busy + traffic / speed).astype(float)
 
     return Grid(chain, space, rates, timed, footprint, traffic, macs, packets)

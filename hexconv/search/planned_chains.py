@@ -562,5 +562,5 @@ def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int, threads: int) -> 
     Where it is not known how much VTCM an architecture has, it gets as much as the question's limit.
     """
     stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
-    kernel = kernel or ("hvx" if threads > 1 else None)  # it alone obeys threads
+    kernel = kernel or ("hvx" if threads > 1 else None)  # the fastest that obeys threads
     return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated, threads=threads)

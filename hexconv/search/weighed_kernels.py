@@ -52,7 +52,7 @@ def by_kernel(chain: Chain, question: Question) -> Mapping[Kernel, Found]:
         own = computed(chain, asked.plan.kernel, question)
         if (kernel := asked.plan.kernel) and asked.settled(own).plan.kernel == kernel:
             try:
-                found[kernel] = best_plan(own, asked)
+                found[kernel] = _in_threads(own, asked)
             except Unsupported as refusal:
                 refusals.append(refusal)
     if found:
@@ -61,6 +61,14 @@ def by_kernel(chain: Chain, question: Question) -> Mapping[Kernel, Found]:
         raise refusals[0]
     alone = replace(question, weighs=())
     return {alone.settled(chain).plan.kernel or "plain": best_plan(chain, alone)}
+
+
+def _in_threads(chain: Chain, question: Question) -> Found:
+    """Search the plans of a kernel; on the matrix engine one thread serves where the sums of several don't fit."""
+    found = best_plan(chain, question)
+    if found.best or question.plan.kernel != "hmx" or question.plan.threads == 1:
+        return found
+    return best_plan(chain, replace(question, plan=replace(question.plan, threads=1)))
 
 
 @lru_cache(REMEMBERED)

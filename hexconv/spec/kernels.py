@@ -238,11 +238,10 @@ HMX = KernelRules(
     name="hmx",
     home="hexagon",
     nest="blocks",
-    knobs=(*IN_A_NEST, "padding_rows"),
+    knobs=(*IN_A_NEST, "padding_rows", "threads"),
     unobeyed={
         "w_split": "its tensors lie in blocks of 8 by 8 pixels, and a stripe has all blocks of its rows",
         "activations": "the engine reads whole blocks of activations",
-        "threads": "there is one matrix engine, which one thread at a time issues to",
     },
     refusals=_engine_refusals,
     unstated=_engine_unstated,

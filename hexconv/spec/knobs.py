@@ -115,7 +115,7 @@ def why_without_effect(knob: str, kernel: Kernel) -> str:
     """Say why a knob does nothing on a kernel, and which kernels obey it.
 
     >>> why_without_effect("threads", "plain")
-    "plain does not obey threads: it is the documents' loop nest, which runs in one thread; hvx obeys it"
+    "plain does not obey threads: it is the documents' loop nest, which runs in one thread; hvx and hmx obey it"
     """
     others = [other for other in KERNELS if acts(knob, other)]
     why = KERNELS[kernel].unobeyed.get(knob) or KNOBS[knob].elsewhere

@@ -75,9 +75,11 @@ class Plan:
             rows. `"hmx"` computes whole chains of uint8 or int8 by packets of Hexagon's matrix engine, in the
             documented schedule; a model performs them, and nothing of it ran on hardware. If this is left out, a conv
             gets the fastest kernel that serves it on the target and obeys all knobs that are stated; that is never hmx.
-        threads: bands of the output's rows that are computed side by side, each with caches of its own; at most as many
-            as `arch` has HVX contexts. Rows of intermediates at the seam of two bands are computed by both. The hvx
-            kernel alone obeys it.
+        threads: at most as many as `arch` has HVX contexts. With the hvx kernel, bands of the output's rows are
+            computed side by side, each with caches of its own; rows of intermediates at the seam of two bands are
+            computed by both. With the hmx kernel, threads share the tiles of each step, and the rows that HVX copies,
+            in the same caches: one at a time issues to the engine, a row of tiles long, and each has sums of such a
+            row.
         storage: where the caches live. `"global"` is memory, `"vtcm"` is Hexagon's tightly coupled memory. Names of
             roles, such as `"filters+output"`, put these caches into VTCM and the others into memory; the roles are
             `input`, `intermediates`, `filters` and `output`, in this order. What a kernel reads and writes in caches
@@ -158,7 +160,7 @@ class Plan:
 
     def _check_threads(self) -> None:
         """Refuse more threads than the architecture has HVX contexts."""
-        if self.kernel == "hvx" and self.threads > (most := most_threads(self.arch)):
+        if self.kernel and self.threads > (most := most_threads(self.arch)):
             what = f'plan.threads: {self.threads} with arch = "{self.arch}"; {why_fewer_threads(self.arch)}'
             raise InputError.because(what, f"take {most} at most, or another arch")
 

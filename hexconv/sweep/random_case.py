@@ -100,10 +100,10 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     for name, knob in KNOBS.items():
         if knob.drawn and acts(name, kernel) and name in scope.turned:
             knobs[name] = draw.one_of(*knob.drawn)
-    if kernel == "hvx":
-        knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
     if kernel == "hmx" and knobs["arch"] in WITHOUT_ENGINE:
         knobs["arch"] = Plan.arch
+    if acts("threads", kernel):
+        knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
     if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
         knobs |= _strip(draw, chain, keeps=(knobs["order"], knobs["halo"]) == ("h_outer", "roll"))
     return Plan(kernel=kernel, **knobs)

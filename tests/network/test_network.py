@@ -134,14 +134,14 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("engine", ["exact", pytest.param("fast", marks=DEEP)])
-def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine) -> None:
+@pytest.mark.parametrize(("engine", "threads"), [("exact", 2), pytest.param("fast", 1, marks=DEEP)])
+def test_a_network_on_the_engine_is_numpys(tmp_path: Path, engine: Engine, threads: int) -> None:
     """Chains after one another, whose copies are performed as late as may be."""
     net = Network()
     stem = net.conv8(net.start(), (64, 3, 1, 1), relu=False)
     last = net.added(stem, net.conv8(stem, (64, 64, 3, 3), relu=False))
     path = saved(net, [net.classified(last, 64)], tmp_path / "two.onnx")
-    asked = Wanted(MIB, "hexagon", ISA, objective="latency", threads=2, kernel="hmx", engine=engine)
+    asked = Wanted(MIB, "hexagon", ISA, objective="latency", threads=threads, kernel="hmx", engine=engine)
     built = build_network(path, tmp_path, asked)
     image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
     late = Simulator(copies=Copies("late", 0), slots=False)

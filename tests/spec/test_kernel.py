@@ -62,7 +62,8 @@ STATED = {
 }
 OBEYED_BY_HVX = set(STATED) - {"padding_rows"}
 OBEYED_BY_PLAIN = OBEYED_BY_HVX - {"activations", "threads"}
-OBEYED: dict[Kernel | None, set[str]] = {"hvx": OBEYED_BY_HVX, "hmx": {*OBEYED_BY_PLAIN, "padding_rows"}}
+OBEYED_BY_HMX = {*OBEYED_BY_PLAIN, "padding_rows", "threads"}
+OBEYED: dict[Kernel | None, set[str]] = {"hvx": OBEYED_BY_HVX, "hmx": OBEYED_BY_HMX}
 
 
 @st.composite

@@ -67,6 +67,12 @@ struct hexconv_platform {
     /* Call task(argument, 0) to task(argument, count - 1), at the same time where there are threads, and return when all
      * have returned. No task waits for another, so that any order will do. Returns 0, or anything else for a failure. NULL: one after the other. */
     int (*in_parallel)(void *user, void (*task)(void *argument, int index), void *argument, int count);
+
+    /* Lock the matrix engine for the calling thread, and wait for it where another one holds it; and leave it. Returns 0, or
+     * anything else for a failure. NULL, both: the thread that calls a chain holds the engine, and tasks of a chain that
+     * uses it run on that thread, one after the other. */
+    int (*engine_lock)(void *user);
+    void (*engine_unlock)(void *user);
 };
 
 #ifdef __cplusplus

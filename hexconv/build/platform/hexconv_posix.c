@@ -57,7 +57,7 @@ static int in_parallel(void *user, void (*task)(void *argument, int index), void
 }
 
 struct hexconv_platform hexconv_posix(void) {
-    return (struct hexconv_platform){NULL, aligned, aligned, copy_start, copy_wait, in_parallel};
+    return (struct hexconv_platform){NULL, aligned, aligned, copy_start, copy_wait, in_parallel, NULL, NULL};
 }
 
 void *hexconv_posix_load(const char *path, size_t *bytes) {

@@ -234,6 +234,17 @@ static int in_parallel(void *user, void (*task)(void *argument, int index), void
     return failed;
 }
 
+/* The engine is locked for a thread: each that issues to it takes it for a while. */
+static int engine_lock(void *user) {
+    struct hexconv_qurt *const state = user;
+    return HAP_compute_res_hmx_lock(state->resource);
+}
+
+static void engine_unlock(void *user) {
+    struct hexconv_qurt *const state = user;
+    HAP_compute_res_hmx_unlock(state->resource);
+}
+
 /* The manager may ask for VTCM at any time. A call ends first, and gives it back then in any case. */
 static int release_asked(unsigned int resource, void *user) {
     struct hexconv_qurt *const state = user;
@@ -285,7 +296,8 @@ struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, int engine, struct hex
     state->vtcm_bytes = vtcm_bytes;
     state->found.planned_bytes = (unsigned int)vtcm_bytes;
     state->found.where = acquire(state);
-    *platform = (struct hexconv_platform){state, vtcm, scratch, copy_start, copy_wait, in_parallel};
+    *platform = (struct hexconv_platform){state, vtcm, scratch, copy_start, copy_wait, in_parallel, NULL, NULL};
+    if (engine) platform->engine_lock = engine_lock, platform->engine_unlock = engine_unlock;
     return state;
 }
 
@@ -301,16 +313,12 @@ int hexconv_qurt_begin(struct hexconv_qurt *state) {
         state->found.where = HEXCONV_VTCM_TAKEN;
         return HEXCONV_NO_VTCM;
     }
-    if (qurt_hvx_lock(QURT_HVX_MODE_128B) == QURT_EOK) {
-        if (!state->engine || HAP_compute_res_hmx_lock(state->resource) == 0) return HEXCONV_OK;
-        qurt_hvx_unlock();
-    }
+    if (qurt_hvx_lock(QURT_HVX_MODE_128B) == QURT_EOK) return HEXCONV_OK;
     if (state->resource != 0) HAP_compute_res_release_cached(state->resource);
     return HEXCONV_THREAD_FAILED;
 }
 
 void hexconv_qurt_end(struct hexconv_qurt *state) {
-    if (state->engine) HAP_compute_res_hmx_unlock(state->resource);
     qurt_hvx_unlock();
     if (state->resource != 0) HAP_compute_res_release_cached(state->resource);
 }

@@ -37,9 +37,10 @@ struct hexconv_vtcm_found {
  * for it returns NULL, `hexconv_qurt_found` says why, and `hexconv_qurt_leave_vtcm` is the way on. */
 struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, int engine, struct hexconv_platform *platform);
 
-/* Before each call of a chain, on the thread that calls it: make VTCM readable, lock HVX and, where it is used, the engine.
+/* Before each call of a chain, on the thread that calls it: make VTCM readable, and lock HVX. Chains lock the
+ * matrix engine themselves, by callbacks of the platform, on each thread that issues to it.
  *
- * Returns HEXCONV_OK; HEXCONV_NO_VTCM if VTCM was taken since; HEXCONV_THREAD_FAILED if there is no HVX or no engine. */
+ * Returns HEXCONV_OK; HEXCONV_NO_VTCM if VTCM was taken since; HEXCONV_THREAD_FAILED if there is no HVX. */
 int hexconv_qurt_begin(struct hexconv_qurt *state);
 
 /* After each call, on the same thread: unlock, and let others have VTCM until the next call. What it held is lost. */

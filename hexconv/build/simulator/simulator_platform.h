@@ -4,6 +4,7 @@
 
 #include "harness/copies.h"
 #include "harness/counters.h"
+#include "harness/engine.h"
 #include "harness/threads.h"
 #include "hexconv_platform.h"
 
@@ -77,7 +78,11 @@ static int in_parallel(void *user, void (*task)(void *argument, int index), void
     return (uint32_t)count > threads_count() || __TVMBackendParallelLaunch(one_task, &tasks, count) != 0;
 }
 
-static const struct hexconv_platform simulator_platform = {NULL, vtcm, scratch, copy_start, copy_wait, in_parallel};
+static int engine_lock(void *user) { return (void)user, hexconv_engine_lock(); }
+static void engine_unlock(void *user) { (void)user, hexconv_engine_unlock(); }
+
+static const struct hexconv_platform simulator_platform = {NULL,      vtcm,        scratch,     copy_start,
+                                                           copy_wait, in_parallel, engine_lock, engine_unlock};
 
 static void give_back(void *vtcm_memory, void *heap) {
     if (heap != NULL) __TVMBackendFreeWorkspace(CPU, HEAP, heap);

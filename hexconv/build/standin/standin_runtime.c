@@ -203,15 +203,21 @@ int HAP_compute_res_release(unsigned int resource) {
     return 0;
 }
 
+/* A thread waits where another one has the engine. */
+static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
+static __thread int holds_engine;
+
 int HAP_compute_res_hmx_lock(unsigned int resource) {
-    expect(resource == RESOURCE && vtcm.has_engine && vtcm.is_usable && !vtcm.engine_locked, "the engine locked out of order");
-    vtcm.engine_locked = 1;
+    expect(resource == RESOURCE && vtcm.has_engine && vtcm.is_usable && !holds_engine, "the engine locked out of order");
+    pthread_mutex_lock(&engine);
+    vtcm.engine_locked = holds_engine = 1;
     return 0;
 }
 
 int HAP_compute_res_hmx_unlock(unsigned int resource) {
-    expect(resource == RESOURCE && vtcm.engine_locked, "the engine unlocked and not locked");
-    vtcm.engine_locked = 0;
+    expect(resource == RESOURCE && holds_engine, "the engine unlocked by a thread that does not hold it");
+    vtcm.engine_locked = holds_engine = 0;
+    pthread_mutex_unlock(&engine);
     return 0;
 }
 

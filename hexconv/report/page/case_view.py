@@ -42,7 +42,7 @@ from hexconv.report.plots.plot import ROLE_COLOURS, WIDTH
 from hexconv.report.tables import Rate
 from hexconv.report.words import chain_words, counted, fit_words, in_bytes, plan_effects, plan_words, share, times
 from hexconv.run.profile import Profile
-from hexconv.spec import Case, Chain, Extents, Plan, tensor_extents
+from hexconv.spec import Case, Chain, Extents, Plan, nest_of, tensor_extents
 from hexconv.spec.extents import slab_convs
 from hexconv.spec.kernel_choice import kernel_columns, kernel_words
 
@@ -228,21 +228,22 @@ def stripes_view(case: Case) -> StripesView | None:
     scale = TALLEST / max(rows)
     boxes = [[_boxes(held, scale) for held in stripe] for stripe in every]
     told = [_told(stripe) for stripe in every]
-    counts = _counts(len(making), len(every) - len(making), case.settled.threads)
+    bands = case.settled.threads if nest_of(case.chain, case.settled) == "rows" else 1
+    counts = _counts(len(making), len(every) - len(making), bands)
     words, drawn = f"{counts} {LEGEND}", making[1]
     drawing = _drawn(rows, scale, boxes[drawn], f"{words} {told[drawn]}")
     return StripesView(drawing, drawn + 1, words, json.dumps(boxes), json.dumps(told), len(every))
 
 
-def _counts(making: int, filling: int, threads: int) -> str:
+def _counts(making: int, filling: int, bands: int) -> str:
     """Say how many steps there are.
 
-    >>> _counts(3, 1, threads=1), _counts(8, 0, threads=4)
+    >>> _counts(3, 1, bands=1), _counts(8, 0, bands=4)
     ('3 stripes of the output, and 1 warm-up step.', '8 stripes of the output, thread by thread of 4.')
     """
     warm_up = f", and {counted(filling, 'warm-up step')}" if filling else ""
-    bands = f", thread by thread of {threads}" if threads > 1 else ""
-    return f"{counted(making, 'stripe')} of the output{warm_up}{bands}."
+    by_thread = f", thread by thread of {bands}" if bands > 1 else ""
+    return f"{counted(making, 'stripe')} of the output{warm_up}{by_thread}."
 
 
 def _boxes(held: HeldRows, scale: float) -> tuple[float, float, float, float]:

@@ -97,6 +97,8 @@ ENGINE = _structure(
     ("crossings", U32),
     ("misplaced", U32),
     ("placed_bytes", U32),
+    ("locks", U32),
+    ("unlocked", U32),
 )
 EVENT = _structure(("packets", U64), ("kind", U32), ("number", U32), ("amount", U64))
 EVENTS = _structure(("wanted", U32), ("count", U32), ("event", EVENT, (MAX_EVENTS,)))

@@ -4,6 +4,7 @@
 #include "hmx.h"
 #include "image.h"
 #include "system.h"
+#include "threads.h"
 #include "workspace.h"
 
 /* A kernel that has the engine's own words has functions of these names. */
@@ -11,12 +12,15 @@
 
 enum { RANGE = 0x700 | 31, CHECKED = 512, ENGINE_DIFFERS = 72, SUM_BYTES = 4, TABLE_WORDS = HMX_TABLE_BYTES / 4 };
 
+enum { NOBODY = -1 };
+
 static struct hmx engine, plain;
-static int is_ready;
+static int is_ready, holder = NOBODY; /* the thread that issues to the engine */
 
 static void prepare(void) {
     if (!is_ready) hmx_reset(&engine, 0, ~0u, 75);
     is_ready = 1;
+    image->engine.unlocked += threads_current() != ALONE && threads_current() != holder;
 }
 
 static void enter(void) {
@@ -25,8 +29,25 @@ static void enter(void) {
 }
 
 static int32_t leave_to_kernel(void) {
+    threads_yield();
     counters_resume();
     return 0;
+}
+
+int32_t hexconv_engine_lock(void) {
+    counters_pause();
+    threads_yield();
+    while (holder != NOBODY && threads_current() != ALONE) threads_give_way();
+    holder = threads_current();
+    image->engine.locks++;
+    return leave_to_kernel();
+}
+
+int32_t hexconv_engine_unlock(void) {
+    counters_pause();
+    image->engine.unlocked += holder != threads_current();
+    holder = NOBODY;
+    return leave_to_kernel();
 }
 
 /* Count an operand that a device would refuse; return its place. */

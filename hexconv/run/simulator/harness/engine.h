@@ -14,7 +14,13 @@ struct engine {
     uint32_t crossings;                                     /* operands on both sides of a line */
     uint32_t misplaced;                                     /* operands outside of VTCM, or not aligned */
     uint32_t placed_bytes; /* the most VTCM in use at a time where workspaces keep clear of lines (workspace.h) */
+    uint32_t locks;        /* how often a thread took the engine for itself */
+    uint32_t unlocked;     /* packets of threads that had not taken it, or had it no more */
 };
+
+/* Take the engine: threads issue to it one at a time. Another one may go on meanwhile, at each packet too. */
+int32_t hexconv_engine_lock(void);
+int32_t hexconv_engine_unlock(void);
 
 /* mxclracc */
 int32_t hexconv_hmx_clear(void);

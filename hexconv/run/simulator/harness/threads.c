@@ -90,6 +90,8 @@ void threads_yield(void) {
     if (current != ALONE && drawn(CHANCES) == 0) go_on_as(another());
 }
 
+void threads_give_way(void) { go_on_as(another()); }
+
 static bool have_all_come(void) {
     for (int number = 1; number <= started; number++)
         if (!thread[number].has_come) return false;

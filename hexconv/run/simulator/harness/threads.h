@@ -32,6 +32,9 @@ uint32_t threads_count(void);
 /* Let another thread go on, or keep this one; called while the counters are paused. */
 void threads_yield(void);
 
+/* Let another thread go on, whichever: this one waits for what another one has. */
+void threads_give_way(void);
+
 /* Wait until all threads have come as far. */
 void threads_meet(void);
 
