@@ -5,12 +5,13 @@ included. Packets are a model: of chains the search's, of operators prices for e
 `reports.operator_prices` fits to `reports/operators.csv`, and of which it tells the error. `hexconv verify` counts the
 packets of each step.
 Steps run one after the other, and those that have threads share their work evenly, so the critical path is the sum of
-each step's packets over its threads.
+each step's packets over its threads; on the matrix engine it is the engine's time, and the packets of the slowest
+thread beside it.
 """
 
 from functools import cache
 from importlib.resources import files
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, TypeAdapter
@@ -32,6 +33,7 @@ from hexconv.network.program_steps import (
 )
 from hexconv.network.resident_sets import handed_bytes
 from hexconv.search.adds_apart import moved_by_add
+from hexconv.search.grid import Figures
 from hexconv.search.question import Question
 from hexconv.spec import Chain
 from hexconv.spec.case import parse_table
@@ -150,8 +152,15 @@ def _chains(planned: "PlannedModel") -> PartCost:
         after_bytes=sum(cut.traffic_bytes for cut in best) - planned.handed.chains_bytes,
         before_packets=round(added + sum(cut.latency_packets for cut in fitting)) if is_whole else None,
         after_packets=round(sum(figures.latency_packets for figures in pieces)),
-        critical_packets=round(sum(figures.latency_packets / figures.plan.threads for figures in pieces)),
+        critical_packets=round(sum(map(_critical_packets, pieces))),
     )
+
+
+def _critical_packets(figures: Figures) -> float:
+    """Return the packets of the slowest thread of a plan; of the matrix engine, which all wait for, its whole time."""
+    if figures.plan.kernel == "hmx":
+        return figures.time_packets(inf)
+    return figures.latency_packets / figures.plan.threads
 
 
 def _operators(planned: "PlannedModel") -> list[PartCost]:
