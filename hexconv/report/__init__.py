@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         work_table,
     )
     from hexconv.report.network_verdict import network_verdict_lines, network_verdict_table
-    from hexconv.report.perfetto import perfetto_json
+    from hexconv.run.profile import perfetto_json
 
 _HOMES = {
     "hexconv.report.best_table": (
@@ -67,7 +67,7 @@ _HOMES = {
         "work_table",
     ),
     "hexconv.report.network_verdict": ("network_verdict_lines", "network_verdict_table"),
-    "hexconv.report.perfetto": ("perfetto_json",),
+    "hexconv.run.profile": ("perfetto_json",),
 }
 
 __all__ = [

@@ -12,9 +12,8 @@ from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.cli.app import exit_code
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import lower_case
-from hexconv.report.perfetto import UNIT
 from hexconv.run.copy_engine import Copies
-from hexconv.run.profile import Profile, profile
+from hexconv.run.profile import UNIT, Profile, profile
 from hexconv.run.simulator.slots import Kind, Slots, events_of, stalls_by_stretch, without_vectors
 from hexconv.run.simulator.structures import EVENTS, MAX_EVENTS
 from hexconv.run.simulator.trace import Blocks, Reader

@@ -59,7 +59,7 @@ def test_packets_count_as_equal_within_the_error_of_a_kind_of_chain() -> None:
     nest, latency = rates("v68").nest, Question(1 << 20, "latency", target="hexagon")
     for chain, kind in ((wide, "channels"), (FEW_CHANNELS.chain, "pixels")):
         assert latency.about(chain).slack == min(nest.errors[kind], nest.error)
-    assert nest.errors["channels"] < nest.error
+    assert nest.errors["pixels"] < nest.error
     assert latency.about(replace(wide, dtype="float32", conv=(Conv2d(out_channels=8),))).slack == nest.error
     for own in (replace(latency, equally_quick=0.0), replace(latency, objective="time")):
         assert own.about(wide) is own
