@@ -69,7 +69,8 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
     if verdict.many:
         yield _many_line(verdict.many)
     packets = f", {verdict.packets} packets" if verdict.packets is not None else ""
-    if verdict.critical_packets not in (None, verdict.packets):
+    # On one thread the steps alone take what a call takes, but for what hands each of them its platform.
+    if verdict.critical_packets is not None and verdict.critical_packets < (verdict.packets or 0):
         packets += f" ({verdict.critical_packets} of the slowest thread, step by step)"
     answers = "; ".join(f"{what}: {_counted(counts)}" for what, counts in verdict.answers.items())
     yield f"{verdict.model} on {verdict.target}{packets}: {WORDS[verdict.answer]} ({answers})"
