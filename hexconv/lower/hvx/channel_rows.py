@@ -55,7 +55,9 @@ def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr],
     def row(at: Block, tap: tirx.Expr) -> tirx.Expr:
         if conv.splits:
             return at.bind("row", row_of_split(conv, y * conv.spec.stride[0] + tap * conv.spec.dilation[0]))
-        return row_of_source(at, channels, y, tap * conv.spec.dilation[0])
+        # LLVM would take the number of the row apart, and keep an address for each pixel of a tile: they spill.
+        number = instructions.concealed(_number_of_row(channels, y, tap * conv.spec.dilation[0]))
+        return at.bind("row", number * conv.plane.row_bytes + rows_of_tile(channels).origin)
 
     return row
 
@@ -69,10 +71,14 @@ def rows_of_tile(channels: Channels) -> Rows:
 
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
     """Return the byte where row `place` of the source begins, counted from the first row that output row `y` reads."""
-    conv, source = channels.conv, rows_of_tile(channels)
-    # LLVM would take the number of the row apart, and keep an address for each pixel of a tile: they spill.
-    index = instructions.concealed(in_ring(source, source.first + y * conv.spec.stride[0] + place))
-    return block.bind("row", index * conv.plane.row_bytes + source.origin)
+    row_bytes, origin = channels.conv.plane.row_bytes, rows_of_tile(channels).origin
+    return block.bind("row", _number_of_row(channels, y, place) * row_bytes + origin)
+
+
+def _number_of_row(channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
+    """Return the row of the source's cache that holds row `place`, counted from the first one that `y` reads."""
+    source = rows_of_tile(channels)
+    return in_ring(source, source.first + y * channels.conv.spec.stride[0] + place)
 
 
 def filter_byte(channels: Channels) -> tirx.Expr:
