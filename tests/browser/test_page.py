@@ -42,8 +42,8 @@ def test_a_link_opens_the_folds_around_its_target(page: "Page", report: Path) ->
     case = page.locator("details.case", has=page.locator("[id='case-bottleneck']"))
     assert not case.evaluate("block => block.open")
     page.goto(f"{report.as_uri()}#plot-bottleneck-traffic")
+    page.locator("[id='plot-bottleneck-traffic']").wait_for()
     assert case.evaluate("block => block.open")
-    assert page.locator("[id='plot-bottleneck-traffic']").is_visible()
 
 
 def test_all_loops_unfold_and_fold_at_once(page: "Page") -> None:
@@ -302,6 +302,7 @@ def test_a_network_opens_on_its_graph_and_what_its_plans_save(browser: "Browser"
     assert "ends because middle is read by 2 nodes" in page.locator("ol.worst").inner_text()
     page.get_by_role("link", name="first").first.click()
     packets = page.locator("#hot-first ol.packets li")
+    packets.first.wait_for()  # the browser tells the page of a new address after the click
     assert packets.count() > 3
     assert "vrmpy" in packets.first.page.locator("#hot-first").inner_text()
     assert page.get_by_role("img", name="Over issue slots.").count() == 1
