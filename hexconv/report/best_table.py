@@ -153,7 +153,7 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
     if passed_over := sum(each.plans for each in proof.excluded if each.bound == PASSED_OVER):
         yield (
             f"{passed_over} {noun(passed_over, 'plan')} in narrower strips passed over: what they read at least is no "
-            "better than what was found, or four wider kinds in a row were not"
+            "better than what was found, or several wider kinds in a row were not"
         )
     yield (
         f"no plan can have less traffic than {proof.lower_bound} bytes, each needed byte once: "

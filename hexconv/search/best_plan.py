@@ -93,7 +93,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question) -> Found:
     return choose(chain, joined(grids), question, lower_bound(chain)).beside(PASSED_OVER, passed_over)
 
 
-MOST_STALE = 4
+MOST_STALE = 8
 """After so many kinds of strips in a row that fit and are no better, narrower ones of that kind are passed over, but
 for those that may move fewer bytes where these are asked for, and where the narrowest ones fit with further words. The
 narrowest ones, which have room for the highest stripes, are looked at in any case; where they are better than all

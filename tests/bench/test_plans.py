@@ -56,9 +56,10 @@ def test_fourteen_rows_may_have_two_stripes_of_any_height() -> None:
     assert worse(replace(CHAINS["mobilenetv2-14"], output_layout=PIXELS), 8, 204800) <= SLACK
 
 
-def test_strips_beside_the_narrowest_are_looked_at_where_these_gain() -> None:
-    """Five wider kinds in a row were no better: the second narrowest ones were passed over, and gain 1.91 %."""
-    assert worse(replace(CHAINS["mobilenetv1-112"], output_layout=PIXELS), 8, 49152) <= SLACK
+@pytest.mark.parametrize("vtcm_bytes", [32768, 49152])
+def test_strips_beside_the_narrowest_are_looked_at_where_these_gain(vtcm_bytes: int) -> None:
+    """Wider kinds are no better, four and five in a row: strips behind them gain 1.91 and 2.13 %."""
+    assert worse(replace(CHAINS["mobilenetv1-112"], output_layout=PIXELS), 8, vtcm_bytes) <= SLACK
 
 
 @pytest.mark.parametrize(("name", "speed", "vtcm_bytes"), [("resnet-56", 2, 204800), ("resnet-7", 8, 1 << 20)])
