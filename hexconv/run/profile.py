@@ -1,11 +1,13 @@
-"""Profile of a run in issue slots: what a thread did, the copy engine beside it, marks of each part of the nest.
+"""Profile of a run in issue slots: what a thread did, both engines beside it, marks of each part of the nest.
 
-read input | conv 1 | conv 2 | write output | read input | ...     the thread
+    read input | conv 1 | conv 2 | write output | read input | ...     the thread
+                 conv 1 | conv 2                                       the matrix engine, where it computes the convs
     ------- input -------->        ------- output -------->            copies, each from its start to its wait
 
 The profile comes from a run with marks (`lower/marks.py`). Marks take slots themselves, so the slots of a run without
 marks stand beside it. Slots are not time: the profile does not know how long a copy takes, only how many slots lie
-between its start and the wait for it.
+between its start and the wait for it; nor how long the matrix engine multiplies, only the slots that the thread has for
+the part of the nest whose packets it takes. These packets are no slots of the thread.
 
 before:  for y in range(8):  # conv2d #1        after:  hexconv_part(1)
              ...                                        for y in range(8):
@@ -15,7 +17,7 @@ A mark is a call, and takes some issue slots of the kernel; what happens inside 
 """
 
 import json
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +27,7 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.errors import Unsupported
+from hexconv.kernel.engine import TAP_MACS
 from hexconv.lower.buffers import drop_annotations
 from hexconv.lower.copies import part_of
 from hexconv.lower.lowered import Lowered
@@ -72,6 +75,11 @@ WORDS = {
 """What each part is called."""
 
 
+def words_of(part: Part) -> str:
+    """Return a part in words: `set up`, `read input`, `read filter1`, `conv 1`, `write output`."""
+    return WORDS[part.does].format(part)
+
+
 @dataclass(frozen=True)
 class Span:
     """One execution of one part of the nest.
@@ -88,8 +96,8 @@ class Span:
 
     @property
     def what(self) -> str:
-        """The part in words: `set up`, `read input`, `read filter1`, `conv 1`, `write output`."""
-        return WORDS[self.part.does].format(self.part)
+        """The part in words."""
+        return words_of(self.part)
 
     @property
     def slots(self) -> int:
@@ -120,6 +128,28 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class Multiplied:
+    """What the matrix engine multiplies in one execution of a part of the nest.
+
+    Attributes:
+        part: the part whose packets the engine takes.
+        macs: its multiply-accumulates, needed or not.
+        start: the slots of the run before its first packet.
+        end: the slots of the run when the part has ended.
+    """
+
+    part: Part
+    macs: int
+    start: int
+    end: int
+
+    @property
+    def macs_per_slot(self) -> float:
+        """The multiply-accumulates that the engine must do in a slot, so that the thread never waits."""
+        return self.macs / max(self.end - self.start, 1)
+
+
+@dataclass(frozen=True)
 class Room:
     """The bytes of VTCM in use from some slot on."""
 
@@ -129,13 +159,14 @@ class Room:
 
 @dataclass(frozen=True)
 class Profile:
-    """A run, split into the parts that the thread and the copy engine did.
+    """A run, split into the parts that the thread, the matrix engine and the copy engine did.
 
     Attributes:
         case: the name of the case.
         run: the run of the case without marks.
         slots: the issue slots of that run.
         spans: what the thread did, part after part, without gaps.
+        multiplied: what the matrix engine did, in order; nothing where HVX computes the convs.
         transfers: what the copy engine did, in the order of the starts.
         rooms: how much VTCM was in use.
         marked_slots: the issue slots of the run with marks, at which the last span ends.
@@ -145,6 +176,7 @@ class Profile:
     run: Run
     slots: Slots
     spans: tuple[Span, ...]
+    multiplied: tuple[Multiplied, ...]
     transfers: tuple[Transfer, ...]
     rooms: tuple[Room, ...]
     marked_slots: int
@@ -176,11 +208,13 @@ def profile(
     assert run.slots
     assert marked.slots
     total, tensors = marked.slots.issue_slots, len(case.chain.conv)
+    spans = tuple(_spans(marked.events, parts, tensors, total))
     return Profile(
         case=case.name,
         run=run,
         slots=run.slots,
-        spans=tuple(span for span in _spans(marked.events, parts, tensors, total) if span.slots),
+        spans=tuple(span for span in spans if span.slots),
+        multiplied=tuple(_multiplied(marked.events, spans)),
         transfers=tuple(_together(_transfers(marked.events, tensors, total), marked.events)),
         rooms=tuple(
             Room(event.slots, event.amount)
@@ -229,6 +263,18 @@ def _whole(part: Part) -> Part:
     return convolution(part.conv) if part.does == Does.CONV else part
 
 
+def _multiplied(events: Sequence[Event], spans: Sequence[Span]) -> Iterator[Multiplied]:
+    """Return what the matrix engine multiplies in each span: from its first packet to the end of the span."""
+    issued = deque(event for event in events if event.kind == Kind.ENGINE and event.amount)
+    for span in spans:
+        taps, start = 0, span.end
+        while issued and issued[0].slots <= span.end:
+            event = issued.popleft()
+            taps, start = taps + event.amount, min(start, event.slots)
+        if taps:
+            yield Multiplied(span.part, taps * TAP_MACS, start, span.end)
+
+
 def _transfers(events: Sequence[Event], convs: int, total: int) -> Iterator[Transfer]:
     """Return every group of copies, from its start to the wait that ends it."""
     under_way: dict[int, list[Transfer]] = {}
@@ -258,8 +304,8 @@ def _together(groups: Iterator[Transfer], events: Sequence[Event]) -> Iterator[T
 
 Entry = dict[str, Any]
 
-THREAD, ENGINE = 1, 2
-"""The process numbers of the trace's two groups of lines: the thread and the copy engine."""
+THREAD, ENGINE, MATRIX = 1, 2, 3
+"""The process numbers of the trace's groups of lines: the thread, the copy engine and the matrix engine."""
 UNIT = "1 us here is 1 issue slot, not a time"
 
 
@@ -294,6 +340,12 @@ def _entries(profile: Profile) -> Iterator[Entry]:
         )
     for line, (tensor, _) in enumerate(lines):
         yield _entry_named("thread_name", ENGINE, line, f"copies of {tensor}")
+    if profile.multiplied:
+        yield _entry_named("process_name", MATRIX, 0, f"{profile.case}: matrix engine ({UNIT})")
+        yield _entry_named("thread_name", MATRIX, 0, "multiplies")
+    for each in profile.multiplied:
+        told = {"macs": each.macs, "macs_per_slot": round(each.macs_per_slot, 2)}
+        yield _entry_of_slots(MATRIX, 0, f"{words_of(each.part)}, {each.macs} MACs", each.start, each.end, told)
     for room in profile.rooms:
         counter = {"ph": "C", "pid": THREAD, "name": "VTCM in use, bytes", "ts": room.slot}
         yield {**counter, "args": {"bytes": room.bytes}}

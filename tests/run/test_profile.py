@@ -12,12 +12,14 @@ from hexconv.analyze.planned import Planned, copies_in_flight
 from hexconv.cli.app import exit_code
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import lower_case
+from hexconv.report.plots.slot_plots import timeline_plot
 from hexconv.run.copy_engine import Copies
-from hexconv.run.profile import UNIT, Profile, profile
+from hexconv.run.profile import UNIT, Profile, perfetto_json, profile
 from hexconv.run.simulator.slots import Kind, Slots, events_of, stalls_by_stretch, without_vectors
 from hexconv.run.simulator.structures import EVENTS, MAX_EVENTS
 from hexconv.run.simulator.trace import Blocks, Reader
 from hexconv.spec import Case
+from hexconv.tir.parts import Does
 from tests.deep import DEEP
 from tests.run.simulator.test_slots import BLOCK, NOTHING, PAUSE, RESUME, trace
 
@@ -57,6 +59,42 @@ def test_transfers_move_what_the_closed_form_moves_and_no_more_at_once() -> None
         assert all(each.start <= each.end <= found.marked_slots for each in mine)
         under_way = [sum(one.start <= each.start < one.end for one in mine) for each in mine]
         assert max(under_way) <= most[tensor]
+
+
+SMALL = """[chain]
+input = [1, 12, 16, 64]
+dtype = "uint8"
+conv = [
+    { out_channels = 64, kernel = [3, 3], padding = 1, requantize = { multiplier = 131072, shift = -4 } },
+    { out_channels = 32, requantize = { multiplier = 131072, shift = -4 } },
+]
+[plan]
+kernel = "hmx"
+storage = "vtcm"
+order = "h_outer"
+halo = "roll"
+buffering = "double"
+"""
+"""Two convs on the matrix engine, in rings and beside copies."""
+
+
+@pytest.mark.simulator
+def test_the_matrix_engine_multiplies_what_its_packets_say_within_convs() -> None:
+    case = Case.parse(SMALL, "small")
+    found = profile(case, lower_case(case), Copies("random", 3))
+    assert found.run.check.passed
+    assert found.run.engine
+    assert sum(each.macs for each in found.multiplied) == found.run.engine.packets.macs
+    convs = [span for span in found.spans if span.part.does == Does.CONV]
+    for each in found.multiplied:
+        (span,) = [span for span in convs if span.end == each.end]
+        assert span.part == each.part
+        assert span.start <= each.start < each.end
+    assert {each.part.conv for each in found.multiplied} == {1, 2}
+    drawn = timeline_plot(found)
+    assert f"{max(round(each.macs_per_slot) for each in found.multiplied):,} MACs a slot at most" in drawn.words
+    assert any(row[0] == "matrix engine, conv 2" for row in drawn.numbers.rows)
+    assert '"name": "multiplies"' in perfetto_json(found)
 
 
 @pytest.mark.simulator

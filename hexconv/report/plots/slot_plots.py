@@ -1,4 +1,4 @@
-"""Plot issue slots: a run's thread and copies over slots, MACs per packet, roofline."""
+"""Plot issue slots: a run's thread, matrix engine and copies over slots, MACs per packet, roofline."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from hexconv.report.plots.plot import (
 )
 from hexconv.report.tables import LIMIT, Rate
 from hexconv.report.words import counted, in_bytes, share, unit_for
-from hexconv.run.profile import Profile, Span, Transfer
+from hexconv.run.profile import Multiplied, Profile, Span, Transfer, words_of
 from hexconv.tir.parts import Does, Part
 
 ACROSS = 860
@@ -41,17 +41,25 @@ COLOURS = {
     "write": ROLE_COLOURS["output"],
     "copy": ROLE_COLOURS["filter"],
 }
+MATRIX = "matrix engine"
 KINDS = {Does.READ_INPUT: "read", Does.READ_FILTER: "read", Does.WRITE_OUTPUT: "write"}
 """What the thread does that is neither a conv nor set-up."""
 
 
 def timeline_plot(profile: Profile) -> Plot:
-    """Plot a run: a line for the thread, a line for the copies of each tensor, and VTCM beneath."""
+    """Plot a run: lines for the thread, the matrix engine and the copies of each tensor, and VTCM beneath."""
     end = _drawn_to(profile)
-    rows = [*_thread(profile.spans, end), *_engine(profile.transfers, end)]
+    rows = [*_thread(profile.spans, end), *_matrix(profile.multiplied, end), *_copies(profile.transfers, end)]
     numbers = Numbers(
         f"{profile.case}: what runs from which slot to which",
-        ("what", "from slot", "to slot", "bytes", "bytes per slot"),
+        (
+            "what",
+            "from slot",
+            "to slot",
+            "bytes",
+            "bytes per slot",
+            *(("MACs", "MACs per slot") if profile.multiplied else ()),
+        ),
         tuple(_rows(profile))[:MOST_ROWS],
     )
     name = f"{profile.case}-timeline"
@@ -72,12 +80,19 @@ def _words(profile: Profile, end: int) -> str:
     whole = f"The run takes {slots:,} issue slots, {marks}." + (
         "" if end == marked else f" The first {end:,} are drawn."
     )
+    if profile.multiplied:
+        busiest = max(profile.multiplied, key=lambda each: each.macs_per_slot)
+        whole += (
+            " The matrix engine's packets take no slots: a bar lasts from the first one of a part to the part's end. "
+            f"The engine has to do {busiest.macs_per_slot:,.0f} MACs a slot at most, so that the thread never waits: "
+            f"{busiest.macs:,} of {words_of(busiest.part)} in {busiest.end - busiest.start:,} slots."
+        )
     if not profile.transfers:
         return f"{whole} The kernel copies by itself (buffering = single): copies and convs alternate."
     tight = max(_later(profile), key=lambda each: each.bytes_per_slot)
     return (
         f"{whole} Copies run beside the convs, each drawn from its start to the wait for it. "
-        f"The engine has to move {tight.bytes_per_slot:.3g} bytes a slot at most once the first have arrived: "
+        f"The copy engine has to move {tight.bytes_per_slot:.3g} bytes a slot at most once the first have arrived: "
         f"{in_bytes(tight.bytes)} of {tight.tensor} in {tight.end - tight.start:,} slots."
     )
 
@@ -96,7 +111,15 @@ def _thread(spans: Sequence[Span], end: int) -> Iterator[dict[str, Any]]:
             yield _bar("thread 0", span.start, span.end, _kind(span.part), span.what, end)
 
 
-def _engine(transfers: Sequence[Transfer], end: int) -> Iterator[dict[str, Any]]:
+def _matrix(multiplied: Sequence[Multiplied], end: int) -> Iterator[dict[str, Any]]:
+    """Yield the bars of the matrix engine."""
+    for each in multiplied:
+        if each.start < end:
+            text = f"{each.macs_per_slot:,.0f} MACs a slot"
+            yield _bar(MATRIX, each.start, min(each.end, end), _kind(each.part), text, end)
+
+
+def _copies(transfers: Sequence[Transfer], end: int) -> Iterator[dict[str, Any]]:
     """Yield the bars of the copies; a tensor with two copies under way at once has two lines."""
     ends: dict[str, list[int]] = {}
     for each in transfers:
@@ -123,13 +146,26 @@ def _kind(part: Part) -> str:
 
 def _rows(profile: Profile) -> Iterator[tuple[str, ...]]:
     """Yield all bars as rows of text, sorted by their starts."""
-    bars = [(each.start, each.end, each.what, "", "") for each in profile.spans]
+    empty = ("", "") if profile.multiplied else ()
+    bars = [(each.start, each.end, each.what, "", "", *empty) for each in profile.spans]
     bars += [
-        (each.start, each.end, f"copy {each.tensor}", f"{each.bytes:,}", f"{each.bytes_per_slot:.3g}")
+        (each.start, each.end, f"copy {each.tensor}", f"{each.bytes:,}", f"{each.bytes_per_slot:.3g}", *empty)
         for each in profile.transfers
     ]
-    for start, end, what, size, rate in sorted(bars):
-        yield what, f"{start:,}", f"{end:,}", size, rate
+    bars += [
+        (
+            each.start,
+            each.end,
+            f"{MATRIX}, {words_of(each.part)}",
+            "",
+            "",
+            f"{each.macs:,}",
+            f"{each.macs_per_slot:,.0f}",
+        )
+        for each in profile.multiplied
+    ]
+    for start, end, what, *rest in sorted(bars):
+        yield what, f"{start:,}", f"{end:,}", *rest
 
 
 def _chart(profile: Profile, rows: list[dict[str, Any]], end: int) -> alt.TopLevelMixin:
@@ -141,9 +177,9 @@ def _chart(profile: Profile, rows: list[dict[str, Any]], end: int) -> alt.TopLev
         "from:Q",
         scale=across,
         title="issue slots",
-        axis=alt.Axis(grid=False, format="," if end < 10_000 else "~s", tickCount=8),
+        axis=alt.Axis(grid=False, format=",d" if end < 10_000 else "~s", tickCount=8),
     )
-    lines = sorted({row["line"] for row in rows}, key=lambda line: (line != "thread 0", line))
+    lines = sorted({row["line"] for row in rows}, key=lambda line: (line != "thread 0", line != MATRIX, line))
     y = alt.Y("line:N", sort=lines, title=None, axis=alt.Axis(ticks=False, domain=False))
     base = alt.Chart(data(rows))
     bars = base.mark_bar(stroke=PAPER, strokeWidth=0.5, height=22).encode(

@@ -3,9 +3,9 @@
 A stall lies between two packets that run one right after the other. So the blocks that ran, and the pairs of blocks
 that followed each other, determine all stalls.
 
-The harness records every call that stops its counters: the start of a part of the nest (`lower/marks.py`), and every
-request to the copy engine and for memory. So events divide a run into stretches, one before each event and one more
-after the last.
+The harness records every call that stops its counters: the start of a part of the nest (`lower/marks.py`), every
+packet of the matrix engine, and every request to the copy engine and for memory. So events divide a run into stretches,
+one before each event and one more after the last.
 """
 
 from collections import Counter
@@ -212,6 +212,7 @@ class Kind(IntEnum):
     END = 3
     WAIT = 4
     MEMORY = 5
+    ENGINE = 6
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,8 @@ class Event:
     Attributes:
         kind: what the kernel asked for.
         number: the number of the part, of the queue, or of the memory.
-        amount: the bytes of a copy, the groups that a wait leaves under way, or the bytes in use from here on.
+        amount: the bytes of a copy, the groups that a wait leaves under way, the bytes in use from here on, or the taps
+            of the matrix engine's packets.
         slots: the issue slots of the kernel before this event.
     """
 

@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include "counters.h"
+#include "events.h"
 #include "hmx.h"
 #include "image.h"
 #include "system.h"
@@ -29,6 +30,9 @@ static void enter(void) {
 }
 
 static int32_t leave_to_kernel(void) {
+    static uint32_t taps;
+    events_note(EVENT_ENGINE, 0, image->engine.taps - taps);
+    taps = image->engine.taps;
     threads_yield();
     counters_resume();
     return 0;

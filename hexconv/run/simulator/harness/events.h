@@ -6,12 +6,12 @@
 
 enum { MAX_EVENTS = 1 << 15 };
 
-enum event_kind { EVENT_PART, EVENT_START, EVENT_COPY, EVENT_END, EVENT_WAIT, EVENT_MEMORY };
+enum event_kind { EVENT_PART, EVENT_START, EVENT_COPY, EVENT_END, EVENT_WAIT, EVENT_MEMORY, EVENT_ENGINE };
 
 struct event {
     uint64_t packets;
     uint32_t kind, number; /* the number of the part, of the queue, or of the arena */
-    uint64_t amount;       /* bytes of a copy, groups that a wait leaves, or bytes in use from here on */
+    uint64_t amount;       /* bytes of a copy, groups that a wait leaves, bytes in use from here on, or taps of the engine */
 };
 
 struct events {
