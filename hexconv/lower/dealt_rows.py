@@ -22,9 +22,8 @@ before it.
 It runs on flat buffers, where marks still stand for the packets and for rows of copies.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from math import prod
 
 import tvm_ffi
@@ -37,6 +36,7 @@ from hexconv.lower.copies import part_of
 from hexconv.lower.crouton_rows import FRINGE
 from hexconv.lower.engine_packets import RESULTS, SUMS, ZERO, EngineResults, EngineSums
 from hexconv.lower.rows_of_pixels import loop_name
+from hexconv.spec.extents import ROW_BLOCK
 from hexconv.tir import marks
 from hexconv.tir.loops import LOOP_NAME
 from hexconv.tir.statements import int32
@@ -179,12 +179,11 @@ def _with_sums(statement: tirx.Stmt, number: tirx.Expr, threads: int) -> tirx.St
 
 def _copied(statement: tirx.Stmt, threads: int) -> tirx.Stmt:
     """Deal what HVX copies or fills; what starts copies of the copy engine, or waits for them, stays outside."""
-    if _is_of_hvx(statement):
+    if _is_of_hvx(statement) and _is_of_one_fork(statement, threads):
         return _in_parallel(threads, lambda thread: _dealt(statement, thread, threads))
     if isinstance(statement, tirx.SeqStmt):
-        runs = groupby(statement.seq, _is_of_hvx)
-        together = [each for is_of_hvx, some in runs for each in ([as_one([*some])] if is_of_hvx else some)]
-        return as_one([_copied(each, threads) for each in together])
+        parts = _forks(statement.seq)
+        return as_one([_copied(each, threads) for each in (parts if len(parts) > 1 else statement.seq)])
     if isinstance(statement, tirx.For):
         return around(statement, _copied(statement.body, threads))
     if isinstance(statement, tirx.IfThenElse):
@@ -195,10 +194,51 @@ def _copied(statement: tirx.Stmt, threads: int) -> tirx.Stmt:
 
 def _is_of_hvx(statement: tirx.Stmt) -> bool:
     """Whether loops of a copy have no call of the copy engine."""
-    calls = all_of(statement, Call)
-    return bool(all_of(statement, tirx.For)) and not any(
-        call.op.same_as(op) for call in calls for op in queues.FUNCTIONS
-    )
+    return bool(all_of(statement, tirx.For)) and not _calls_copy_engine(statement)
+
+
+def _calls_copy_engine(statement: tirx.Stmt) -> bool:
+    return any(call.op.same_as(op) for call in all_of(statement, Call) for op in queues.FUNCTIONS)
+
+
+def _is_of_one_fork(statement: tirx.Stmt, threads: int) -> bool:
+    """Whether threads need not wait for one another inside of what HVX copies or fills."""
+    if isinstance(statement, tirx.SeqStmt):
+        return len(_forks(statement.seq)) == 1 and all(_is_of_one_fork(each, threads) for each in statement.seq)
+    if isinstance(statement, tirx.IfThenElse):
+        cases = (statement.then_case, statement.else_case)
+        return all(_is_of_one_fork(each, threads) for each in cases if each is not None)
+    if isinstance(statement, tirx.For) and not _is_dealt(statement, threads):
+        return _is_of_one_fork(statement.body, threads)
+    return True
+
+
+def _forks(steps: Sequence[tirx.Stmt]) -> list[tirx.Stmt]:
+    """Join steps behind one another that HVX may do without waiting between them.
+
+    What is filled is overwritten by pixels, of which other threads may be in time before. So steps of a fork are all of
+    whole lines, which are the same thread's in each; or all of them fill; or none does.
+    """
+    parts: list[list[tirx.Stmt]] = []
+    for step in steps:
+        if parts and not any(map(_calls_copy_engine, (parts[-1][-1], step))) and _go_together([*parts[-1], step]):
+            parts[-1].append(step)
+        else:
+            parts.append([step])
+    return [as_one(part) for part in parts]
+
+
+def _go_together(steps: Sequence[tirx.Stmt]) -> bool:
+    """Whether steps of a copy write what no other of them writes, but on the same thread or with the same value."""
+    made = [each for each in steps if not isinstance(each, (tirx.Bind, tirx.DeclBuffer))]
+    fill = [not all_of(each, TensorLoad) and not all_of(each, tirx.Evaluate) for each in made]
+    return all(map(_is_of_lines, made)) or all(fill) or not any(fill)
+
+
+def _is_of_lines(statement: tirx.Stmt) -> bool:
+    """Whether all eight lines of rows of tiles are dealt."""
+    lines = [loop for loop in all_of(statement, tirx.For) if loop.loop_var.name == _LINES]
+    return bool(lines) and all(isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == ROW_BLOCK for loop in lines)
 
 
 def _dealt(statement: tirx.Stmt, thread: tirx.Var, threads: int) -> tirx.Stmt:

@@ -26,7 +26,7 @@ from hexconv.search import Question, best_plan
 from hexconv.search.grid import evaluate
 from hexconv.search.machine import rates
 from hexconv.search.space import Space
-from hexconv.spec import Case, Plan, Requantize
+from hexconv.spec import Case, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.random_case import random_case
 from hexconv.tir import marks
 from hexconv.tir.trees import all_of
@@ -68,6 +68,34 @@ def test_any_order_of_threads_and_copies_will_do(seed: int) -> None:
     assert run.check.passed
     assert run.threads
     assert run.threads.switches > len(run.threads.packets)
+
+
+FEW_LINES: dict[str, tuple[tuple[int, int, int, int], tuple[Conv2d, ...]]] = {
+    "one line": ((1, 1, 7, 3), (replace(CONV, out_channels=96, kernel=(1, 2), padding=Padding(left=1)),)),
+    "phases": (
+        (1, 7, 2, 5),
+        (
+            replace(
+                CONV, out_channels=48, kernel=(5, 5), stride=(3, 3), padding=Padding(top=2, left=2, bottom=2, right=2)
+            ),
+        ),
+    ),
+}
+"""Images that are copied pixel by pixel over what was filled, not by the eight lines of rows of tiles."""
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("name", FEW_LINES)
+def test_pixels_are_copied_over_what_is_filled(name: str) -> None:
+    """Whichever thread is first: of these copies none is of a line alone."""
+    shape, convs = FEW_LINES[name]
+    chain = replace(
+        CHAIN, input=shape, output_layout="NHWC", conv=tuple(replace(conv, requantize=HOW) for conv in convs)
+    )
+    case = Case("few-lines", chain, Plan(kernel="hmx", threads=3))
+    lowered = lower_case(case)
+    for seed in range(4):
+        assert run_case(case, lowered, Simulator(copies=Copies("random", seed), slots=False)).check.passed
 
 
 @pytest.mark.simulator
