@@ -80,7 +80,7 @@ times prices. These are the parts of a run:
     output        vectors of the output that the kernel copies
     output_part   the same in stripes of some rows of a block
     output_line   runs of bytes of the output in blocks
-    cut           runs of the input of which the kernel finds the length, in planes of 32 channels
+    cut           runs of the input of which the kernel finds the length, in planes of 32 channels without fringe
     cut_unit      copies of the bytes of these runs
     word          instructions of scalar code that multiply 8 bytes
     product       products that scalar code computes one by one
@@ -159,16 +159,14 @@ def on_input(planned: PlannedRows, is_double: bool, in_ring: bool, reads_ahead: 
         in_ring: whether a ring holds the rows, so that one may lie in front of the one before it.
         reads_ahead: whether a ring holds rows that are read ahead.
     """
-    tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
+    tensor, element = planned.extents[0], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
     cached, columns = together * element, _stored_columns(planned)
     blank, row = _filled(columns * planes * cached), Parts()
-    row.add(_filled((columns - (end - first)) * cached, gcd(columns * cached, PAIR_BYTES)), planes)
+    row.add(_filled_in_row(planned, columns, cached))
     row["filled"] = planes * (end - first < columns)
     row.add(on_kept(planned, 0))
     row.add(_edges(planned, planes * cached))
-    if planned.convs[0].form.reads_fringe and channels % together:
-        row.add(_filled((end - first) * cached, gcd(cached, PAIR_BYTES)))  # copies then write over them
     sides, in_strips = (
         sum(side > 0 for side in vars(planned.chain.conv[0].padding).values()),
         planned.strips is not None,
@@ -252,6 +250,29 @@ def _filled(size: int, aligned: int = PAIR_BYTES) -> Parts:
     return Parts(blank=vectors, blank_pair=pairs, store=stores)
 
 
+def _filled_in_row(planned: PlannedRows, columns: int, pixel_bytes: int) -> Parts:
+    """Count the stores that fill a row of the input's cache, of `columns` pixels in each plane, beside its elements.
+
+    Padding to the right of a plane goes on to the left of the next one. Where the last plane has fringe, all of its row
+    is filled, and runs go over that; rows of the only plane lie one behind the other: without padding between them, one
+    fill is all of a step's.
+    """
+    (first, end), (planes, together), row = planned.extents[0].valid_columns, _planes(planned), Parts()
+    left, right, size = (count * pixel_bytes for count in (first, columns - end, columns))
+    aligned, padding = gcd(columns * pixel_bytes, PAIR_BYTES), planned.chain.conv[0].padding
+    if not planned.convs[0].form.reads_fringe or planned.chain.input[3] % together == 0:
+        row.add(_filled(left + right, aligned), planes)
+    elif planes > 1:
+        row.add(_filled(left + right, aligned), planes - 2)
+        row.add(_filled(right, aligned))
+        row.add(_filled(left + size, gcd(pixel_bytes, PAIR_BYTES)))
+    elif padding.top or padding.bottom or planned.strips:
+        row.add(_filled(size, gcd(pixel_bytes, PAIR_BYTES)))
+    else:
+        row["blank"] = size / VECTOR_BYTES
+    return row
+
+
 def _starts(planned: PlannedRows) -> tuple[Parts, Parts]:
     """Count the copies that the engine starts for a row of the input, and those for all rows that a step asks for.
 
@@ -291,7 +312,7 @@ def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
         if planes == 1 and cached == size:
             return moved(size * pixels, size)
         return _pixels_moved(size, cached, (size, cached), pixels)
-    if cached == block and size % block:
+    if cached == block and size % block and not planned.convs[0].form.reads_fringe:
         count, unit = ceil(size / block), gcd(size, block, PAIR_BYTES)
         return Parts(cut=count * pixels, cut_unit=size // unit * pixels)
     if cached != block:
@@ -299,6 +320,7 @@ def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
     columns = COLUMN_BLOCK if chain.input_layout == IN_BLOCKS else pixels
     row = Parts()
     row.add(moved(columns * block, block), size // block * ceil(pixels / columns))
+    row.add(_moved_in_loop(size % block, (block, block), pixels) if size % block else {})
     return row
 
 

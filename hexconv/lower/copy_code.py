@@ -158,9 +158,9 @@ def _moved(run: Run) -> tirx.Stmt:
 
     def row(at: Block, number: tirx.Expr) -> None:
         first, begin = to + number * run.steps[0], where + number * run.steps[1]
-        if not is_one(run.count):
-            first, begin = (_in_one_register(place, unit) for place in (first, begin))
         vectors, units = _parts(run.elements, lanes, unit)
+        if not is_one(run.count) and not (isinstance(units, int) and units == 0):
+            first, begin = (_in_one_register(place, unit) for place in (first, begin))
 
         def whole(inner: Block, index: tirx.Expr) -> None:
             loaded = tirx.BufferLoad(source, [tirx.Ramp(begin + index * lanes, 1, lanes)])

@@ -100,6 +100,15 @@ class Fill:
         there = with_values(first, {variable: tirx.const(trip, "int32")})
         return replace(self, target=(buffer, Analyzer().simplify(there)))
 
+    def beside(self, other: "Fill") -> "Fill | None":
+        """Return this fill and another of the same value as one; None unless one begins where the other one ends."""
+        if not self.target[0].same_as(other.target[0]) or int(self.value) != int(other.value):
+            return None
+        apart = Analyzer().simplify(other.target[1] - self.target[1])
+        if not isinstance(apart, tirx.IntImm) or int(apart) not in (self.elements, -other.elements):
+            return None
+        return replace(self if int(apart) > 0 else other, elements=self.elements + other.elements)
+
     def goes_on_with(self, other: "Fill", variable: tirx.Var) -> bool:
         """Whether the fill `other` of the next trip begins where this one ends, with the same value."""
         if not self.target[0].same_as(other.target[0]) or int(self.value) != int(other.value):

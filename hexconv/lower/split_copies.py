@@ -30,6 +30,7 @@ from hexconv.compute.stored import FIRST_BIT
 from hexconv.lower.block_edges import across_blocks, in_blocks, in_parts_of_a_ring
 from hexconv.lower.copy_runs import ONE, ZERO, Either, Fill, Mover, Piece, Place, Run, is_one, itemsize, joined
 from hexconv.tir.guards import range_of, rooms_of
+from hexconv.tir.loops import LOOP_NAME
 from hexconv.tir.trees import all_of, around, as_one, bound, conjuncts, uses, with_values
 
 
@@ -357,10 +358,11 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) <= 0:
         return
     if isinstance(loop.body, tirx.IfThenElse) and uses(loop.body.condition, loop.loop_var):
-        for part in _split(loop, loop.body, mover.ranges):
-            yield from _pieces(_hoisted(part), mover)  # a condition inside of this loop may belong to another loop
+        # A condition inside of this loop may belong to another loop.
+        parts = _split(loop, loop.body, mover.ranges)
+        yield from _fills_joined([piece for part in parts for piece in _pieces(_hoisted(part), mover)])
         return
-    if parts := in_blocks(loop):
+    if parts := in_blocks(loop) or (_last_apart(loop) if mover.fills_ahead else []):
         for part in parts:
             yield from _pieces(part, mover)
         return
@@ -398,6 +400,19 @@ def _fill_under(pieces: Sequence[Piece], loop: tirx.For) -> Fill | None:
     return whole.in_loop(loop) if isinstance(begins_behind, tirx.IntImm) and int(begins_behind) == 0 else None
 
 
+def _fills_joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """Join fills that lie side by side, in place of the first of them: so padding and the fringe in a row are one."""
+    found: list[Piece] = []
+    for piece in pieces:
+        for place, other in enumerate(found):
+            if isinstance(piece, Fill) and isinstance(other, Fill) and (longer := other.beside(piece)):
+                found[place] = longer
+                break
+        else:
+            found.append(piece)
+    return found
+
+
 def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:
     """Return the first and last fill of a loop's body if each trip's last one ends where the next trip begins.
 
@@ -408,6 +423,39 @@ def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill
         return None
     first, last = fills[0], fills[-1]
     return (first, last) if last.goes_on_with(first, loop.loop_var) else None
+
+
+PLANES = "co"
+"""The loop over planes of channels."""
+
+
+def _last_apart(loop: tirx.For) -> list[tirx.Stmt]:
+    """Return the trips of a loop over planes that only copy, and its last one, if that alone fills something.
+
+    So runs and fills of channels that are no multiple of a plane's have lengths that are numbers.
+
+    before:  for co in range(2): for c in range(32): if co * 32 + c < 44: copy   else: fill
+    after:   for co in range(1): for c in range(32): copy
+             for c in range(32): if c < 12: copy   else: fill
+    """
+    trips = int(loop.extent) if isinstance(loop.extent, tirx.IntImm) else 1
+    if trips < 2 or loop.annotations.get(LOOP_NAME) != PLANES:
+        return []
+    inner = [each.loop_var for each in all_of(loop.body, tirx.For)]
+    ranges = ranges_of(loop.body, {loop.loop_var: Range(0, trips - 1)})
+    guards = [guard for guard in all_of(loop.body, tirx.IfThenElse) if guard.else_case is not None]
+    conditions = [each for guard in guards for each in conjuncts(guard.condition)]
+    shared = [each for each in conditions if uses(each, loop.loop_var) and uses(each, *inner)]
+    if not any(map(ranges.can_prove, shared)):
+        return []
+
+    def decided(guard: tirx.IfThenElse) -> tirx.Stmt:
+        left = [each for each in conjuncts(guard.condition) if not ranges.can_prove(each)]
+        return tirx.IfThenElse(tirx.all(*left), guard.then_case, guard.else_case) if left else guard.then_case
+
+    whole = around(loop, tvm_ffi.structural_map(loop.body, (tirx.IfThenElse, decided)))
+    number = tirx.const(trips - 1, "int32")
+    return [_trips(whole, number), with_values(loop.body, {loop.loop_var: number})]
 
 
 def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:

@@ -155,17 +155,31 @@ def test_depthwise_tiles_load_what_they_read(high: int, wide: int, stride: int, 
     assert parts["lane"] == rows_macs(axes)["conv1"].item() // 128
 
 
-@pytest.mark.parametrize(("channels", "vectors", "pairs"), [(5, 8, 9), (8, 0, 0), (13, 17, 2)])
+@pytest.mark.parametrize(("channels", "vectors", "pairs"), [(5, 69, 8), (8, 0, 0), (13, 139, 0)])
 def test_rows_of_pixels_are_filled_where_the_input_has_fewer_channels(channels: int, vectors: int, pairs: int) -> None:
-    """As TVM lowers it, copies then write over what a row's vectors and doublewords hold."""
+    """As TVM lowers it, copies then write over what vectors and doublewords hold of all rows."""
     conv = Conv2d(out_channels=32, kernel=(1, 3), padding=Padding(left=1, right=1), requantize=HOW)
     case = Case("rows", Chain(input=(1, 8, 137, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
     parts = nest_parts(rows_of_plan(case.chain, case.settled))
-    sides = 2 * (8 if channels <= 8 else 16) // 8
-    assert (parts["blank"], parts["blank_pair"], parts["store"]) == (8 * vectors, 8 * (pairs + sides), 0)
+    sides = 0 if vectors else 8 * 2
+    filled = vectors + pairs * 8 / 128
+    assert (parts["blank"], parts["blank_pair"], parts["store"]) == (filled, sides, 0)
     text = lower_case(case).module.script()
     stored = [re.findall(rf"for {name} in range\((\d+)\):\n.*Broadcast", text) for name in ("vector", "pair")]
     assert stored == [[str(vectors)] * (vectors > 0), [str(pairs)] * (pairs > 0)]
+
+
+@pytest.mark.parametrize("buffering", ["single", "double"])
+def test_fringe_of_the_last_plane_is_filled_by_vectors(buffering: Buffering) -> None:
+    """As TVM lowers it: rows of 20 + 4 pixels of 44 channels, of which the second plane is filled with its padding."""
+    conv = Conv2d(out_channels=44, kernel=(3, 3), groups=11, padding=Padding(left=1, right=1), requantize=HOW)
+    chain = Chain(input=(1, 8, 20, 44), dtype="uint8", conv=(conv,))
+    case = Case("planes", chain, Plan(kernel="hvx", buffering=buffering))
+    parts, text = nest_parts(rows_of_plan(chain, case.settled)), lower_case(case).module.script()
+    assert (parts["blank"], parts["blank_pair"], parts["store"]) == (8 * 6, 8 * 4 * 32 // 8, 0)
+    assert "for vector in range(6):" in text
+    assert not re.search(r"for ci in range\(trips", text), "no byte by byte"
+    assert not re.search(r"T\.(max|min)\(.*\bco\b", text), "lengths of runs are numbers"
 
 
 def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
