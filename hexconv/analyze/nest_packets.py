@@ -66,7 +66,7 @@ times prices. These are the parts of a run:
     step          steps of convs, once for each tile of channels
     read, write   steps in which the kernel itself copies the input, or a tile of channels of the output
     ring_read     of these, steps that copy the input into a ring
-    ring_step     steps that store intermediates in rings, but for those of depthwise convs
+    ring_step     steps that store several rows of an intermediate in a ring, but for those of depthwise convs
     ring_made     rows of tiles of these steps where lanes are pixels
     side          sides with padding, in each step that copies the input
     line          runs of bytes that the kernel copies itself, without the copy engine

@@ -34,6 +34,7 @@ element for 8 products (a depthwise conv one each), and one of the filter for ea
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -351,10 +352,17 @@ def _costs_of_rings(axes: NestAxes, priced: Priced) -> Iterator[tuple[str, Any, 
     for index in others:
         if not rows_together(axes.one.chain, index).sizes:
             rows, _, steps = axes.made(index + 1)
-            yield f"conv {index + 1}", rings * steps * axes.of_conv(Tiles.channel_tiles, index), of_step
+            several = _rows_of_step(axes, index) > 1
+            yield f"conv {index + 1}", rings * several * steps * axes.of_conv(Tiles.channel_tiles, index), of_step
             yield f"conv {index + 1}", rings * rows * axes.of_conv(Tiles.tiles_of_lanes, index), of_row
     written = axes.made(len(axes.convs))[2] * axes.of_conv(Tiles.channel_tiles, axes.convs[-1])
     yield "write output", rings * written * axes.plans.flags("buffering", "double"), of_output
+
+
+def _rows_of_step(axes: NestAxes, index: int) -> Integers:
+    """Return how many rows of what a conv makes a whole stripe needs anew, [1, H, 1]: a ring of one row has no turn."""
+    strides = prod(conv.stride[0] for conv in axes.one.chain.conv[index + 1 :])
+    return strides * np.array(axes.plans.heights)[None, :, None]
 
 
 def output_prices(axes: NestAxes, priced: Priced) -> tuple[Integers, Integers]:

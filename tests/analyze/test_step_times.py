@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from math import prod
 from random import Random
 
 import numpy as np
@@ -72,8 +73,10 @@ class Followed:
             logical, blank = self.rows(index + 1, step)
             if not self.counts.chain.convs[index].together:
                 has_pixels = self.tiles.planned.convs[index].form.has_pixels
+                strides = prod(conv.stride[0] for conv in self.tiles.planned.chain.conv[index + 1 :])
+                several = self.plan.stripe_rows * strides > 1
                 total += self.tiles.channel_tiles(index) * (
-                    of_step * (logical + blank > 0) + of_row * has_pixels * logical
+                    of_step * several * (logical + blank > 0) + of_row * has_pixels * logical
                 )
         written = self.is_double and sum(self.rows(self.last, step)) > 0
         return total + of_output * written * self.tiles.channel_tiles(self.last - 1) / self.again
