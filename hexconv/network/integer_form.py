@@ -24,8 +24,9 @@ TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUC
 """The numbers of `enum hexconv_form`."""
 
 
-MENDED_PAIRS, MENDED_LINES = (0, 1, 2), (3, 4)
-"""The numbers of `enum hexconv_mended`: for no pair, one, and more; for a code of the one operand, and of the other."""
+MENDED_PAIRS, MENDED_LINES, MENDED_TIES = (0, 1, 2), (3, 4), 5
+"""The numbers of `enum hexconv_mended`: for no pair, one, and more; for a code of the one operand, and of the other; of
+sums half way between two codes."""
 _PLACES_OF_WAYS = {SUM: 10, MOVED: 1}
 """Of `way` in `struct hexconv_sum` and `turn` in `struct hexconv_moved`, in words."""
 

@@ -3,8 +3,9 @@
 before:  add(a, b): float32 of both codes, their sum, a division, rounding half to even
  after:  clamp((a * 1547420 + b * 1902797 - 446056384) >> 20), equal for all 65,536 pairs
 
-Pairs at which no multipliers give the code are mended one by one, where there are few. What has no form is left to
-plain C.
+Pairs at which no multipliers give the code are mended one by one, where there are few, or along a line; where many
+sums are half way between two codes, what float32 errs in each operand says what these become. What has no form is left
+to plain C.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from hexconv.network.integer_form import (
     HEADER_BYTES,
     MENDED_LINES,
     MENDED_PAIRS,
+    MENDED_TIES,
     SUM,
     TABLE,
     VECTOR_BYTES,
@@ -38,6 +40,7 @@ from hexconv.network.integer_form import (
     scaled_form,
     turned_bit,
     way_of_sum,
+    zero_of,
 )
 from hexconv.network.program import (
     Reading,
@@ -53,7 +56,7 @@ from hexconv.network.program_steps import (
     is_codes,
 )
 from hexconv.run.tensors import Array
-from hexconv.spec.code_sums import CODES, MENDED, CodeSum, Interval, clipped, sum_form
+from hexconv.spec.code_sums import CODES, LEAST_SHIFT, MENDED, SUM_BITS, CodeSum, Interval, clipped, sum_form
 
 ADD = "add"
 """The operator that an Add is between chains."""
@@ -105,23 +108,32 @@ def _sum(step: Operation, codes: Array, flips: tuple[int, int], slopes: tuple[fl
         return None
     pairs = np.array(found.mended, np.int64).reshape(-1, 3)
     line = _Line(0, 0, 0, found.constant, np.zeros(CODES, bool))
+    one, other, ties = found.one, found.other, None
     if len(pairs) > MENDED:
-        line = next(filter(None, (_line_of(codes, found, pairs, axis) for axis in (0, 1))), None)
-        if line is None:
+        lined = next(filter(None, (_line_of(codes, found, pairs, axis) for axis in (0, 1))), None)
+        ties = _ties_of(step, codes, slopes, found.shift, ends) if lined is None else None
+        if lined is None and ties is None:
             return None
+        line = lined or line
         pairs = pairs[:0]
+    if ties is not None:
+        one, other = ties.multipliers
+        line = replace(line, constant=ties.constant)
     filled = np.zeros((MENDED, 4), np.uint8)
     if len(pairs):  # the last one is repeated
         filled[:, :3] = pairs[np.minimum(np.arange(MENDED), len(pairs) - 1)]
-    numbers = (SUM, found.one, found.other, line.constant, found.shift, *flips, turned_bit(step.result), *ends)
+    numbers = (SUM, one, other, line.constant, found.shift, *flips, turned_bit(step.result), *ends)
     mended = MENDED_LINES[line.axis - 1] if line.axis else MENDED_PAIRS[min(len(pairs), 2)]
+    mended = mended if ties is None else MENDED_TIES
     is_bare = not any((*flips, turned_bit(step.result))) and ends == (0, CODES - 1)
     way = way_of_sum(mended, is_bare, line.constant < 0)
     form = np.array((*numbers, way, line.code, line.more), np.int32).tobytes() + filled.tobytes()
     bits, powers = np.zeros((2, CODES), np.uint8)
     bits[: CODES // 8], powers[:8] = np.packbits(line.wrong, bitorder="little"), 1 << np.arange(8)
-    return form.ljust(HEADER_BYTES, b"\0") + b"".join(
-        laid_table(each)[:VECTOR_BYTES].tobytes() for each in (bits, powers)
+    return (
+        form.ljust(HEADER_BYTES, b"\0")
+        + b"".join(laid_table(each)[:VECTOR_BYTES].tobytes() for each in (bits, powers))
+        + (ties.tables if ties else b"")
     )
 
 
@@ -160,6 +172,82 @@ def _line_of(codes: Array, found: CodeSum, pairs: Array, axis: int) -> _Line | N
         if interval.low <= interval.high and np.array_equal((made + more)[wrong], wanted[wrong]):
             return _Line(axis + 1, int(code), more, constant, wrong)
     return None
+
+
+@dataclass(frozen=True)
+class _Ties:
+    """Sums that are exact before they are rounded; float32 sends those half way between two codes either way.
+
+    Attributes:
+        multipliers: of both codes; no sum of products has a bit among the lowest `LEAST_SHIFT`.
+        constant: what is added before these are dropped: it leaves a tie short of a code by the last bit that is kept.
+        errors: what float32 errs in the real numbers of both operands, bytes of whole steps above their least ones.
+        above: for the code below a tie, the sum of errors above which it goes up.
+    """
+
+    multipliers: tuple[int, int]
+    constant: int
+    errors: tuple[Array, Array]
+    above: Array
+
+    @property
+    def tables(self) -> bytes:
+        """The bytes of `errors` and `ties` in `struct hexconv_sum`."""
+        return b"".join(laid_table(each).tobytes() for each in (*self.errors, self.above & 255, self.above >> 8))
+
+
+def _ties_of(
+    step: Operation, codes: Array, slopes: tuple[float, float], shift: int, ends: tuple[int, int]
+) -> _Ties | None:
+    """Find what all ties of sums become; None where scales are no powers of two of each other, or errors don't tell."""
+    fraction = shift - LEAST_SHIFT
+    multipliers = tuple(slope * 2**shift for slope in slopes)
+    if fraction < 1 or any(each % 2**LEAST_SHIFT or each >= 2**SUM_BITS for each in multipliers):
+        return None
+    one, other = map(int, multipliers)
+    axes = _steps_of(step)
+    errors = _errors_of(step, axes)
+    if errors is None:
+        return None
+    bit = 1 << LEAST_SHIFT
+    constant = (
+        (zero_of(step.result) << shift) + (1 << shift >> 1) - bit + int(axes[0][0]) * one + int(axes[1][0]) * other
+    )
+    axis = np.arange(CODES, dtype=np.int64)
+    sums = (axis[:, None] * one + axis * other + constant) >> LEAST_SHIFT
+    below, both = clipped(sums >> fraction, (0, CODES - 1)), errors[0].astype(np.int64)[:, None] + errors[1]
+    is_down = ((sums + 1) >> fraction > sums >> fraction) & (codes <= below) & (below < ends[1])
+    above = np.zeros(CODES, np.int64)
+    np.maximum.at(above, below[is_down], both[is_down])
+    made = clipped((np.maximum(sums, 0) + (both > above[below])) >> fraction, ends)
+    if not np.array_equal(made, codes) or abs(constant) >> LEAST_SHIFT >= 2**16:
+        return None
+    return _Ties((one, other), constant, errors, above)
+
+
+def _steps_of(step: Operation) -> list[Array]:
+    """For both operands, how many steps each number from 0 on adds to a sum: they rise by one."""
+    found = []
+    for source, sign in zip(step.sources, SIGNS[step.operator], strict=True):
+        steps = np.arange(CODES, dtype=np.int64) - zero_of(source)
+        found.append(steps if sign > 0 else -steps[::-1])
+    return found
+
+
+def _errors_of(step: Operation, axes: Sequence[Array]) -> tuple[Array, Array] | None:
+    """What float32 errs in products of steps and a scale, in common units, from 0 on; None if no byte holds it."""
+    errors = []
+    for source, steps in zip(step.sources, axes, strict=True):
+        scale = np.float32(source.scale)
+        exact = steps * np.float64(scale)  # 32 bits
+        errors.append((steps.astype(np.float32) * scale).astype(np.float64) - exact)
+    unit = min(np.spacing(np.float32(source.scale)).astype(np.float64) for source in step.sources)
+    whole = [np.rint(each / unit).astype(np.int64) for each in errors]
+    common = max(int(np.gcd.reduce(np.concatenate(whole))), 1)
+    one, other = (each // common - (each // common).min() for each in whole)
+    if max(one.max() + 1, other.max()) >= CODES:
+        return None
+    return (one + 1).astype(np.uint8), other.astype(np.uint8)
 
 
 def _pair_form(step: Operation, constants: Constants) -> bytes | None:

@@ -101,9 +101,11 @@ def of_two(draw: Draw) -> Drawn:
 
 
 def of_halves(draw: Draw) -> Drawn:
-    """Sums of which many lie half way between two codes: steps of the result are twice those of an operand."""
+    """Sums of which many lie half way between two codes: steps of the result are twice those of an operand or both."""
     made = of_two(draw).operation
     one, other = made.sources
+    if draw.chance(0.5):
+        one = replace(one, scale=other.scale * 2.0 ** int(draw.random.integers(-2, 3)))
     result = replace(made.result, scale=2 * other.scale)
     return draw.drawn("add", [one, other], result)
 
@@ -660,3 +662,14 @@ def test_each_operator_in_hvx_can_be_compiled_without_the_others() -> None:
     assert {name.upper(): name for name in OPERATORS if name not in IN_PLAIN_C} == dict(each[:2] for each in chosen)
     assert all(field == function for _, field, function in chosen)
     assert set(numbers) == {number for number, _, _ in chosen}
+
+
+def test_a_sum_of_which_float32_sends_ties_either_way_has_a_form() -> None:
+    """Both operands of one scale, the result of twice as large a one: no parity says what ties become."""
+    one, other, made = (
+        Operand(name, (1, 5, 5, 24), "uint8", NHWC, 1.1756565570831299, 125) for name in ("one", "other", "result")
+    )
+    drawn = Draw(0).drawn("add", [one, other], replace(made, scale=2 * one.scale))
+    [(_, found)] = run_operations([drawn])
+    assert form_of(drawn.operation, {}) is not None
+    assert (found.differing, found.overrun) == (0, 0)

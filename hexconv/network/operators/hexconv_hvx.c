@@ -170,11 +170,13 @@ ALWAYS W carried(W sums, int bits) {
     return Q6_W_vcombine_VV(Q6_Vuh_vlsr_VuhR(Q6_V_hi_W(sums), bits), Q6_Vuh_vlsr_VuhR(Q6_V_lo_W(sums), bits));
 }
 
-ALWAYS V narrowed(const struct summed *by, int is_less, W sums) {
+ALWAYS W topped(const struct summed *by, int is_less, W sums) {
     const V even = is_less ? Q6_Vuh_vsub_VuhVuh_sat(Q6_V_lo_W(sums), by->top) : Q6_Vuh_vadd_VuhVuh_sat(Q6_V_lo_W(sums), by->top);
     const V odd = is_less ? Q6_Vuh_vsub_VuhVuh_sat(Q6_V_hi_W(sums), by->top) : Q6_Vuh_vadd_VuhVuh_sat(Q6_V_hi_W(sums), by->top);
-    return Q6_Vub_vasr_VuhVuhR_sat(odd, even, by->shift);
+    return Q6_W_vcombine_VV(odd, even);
 }
+
+ALWAYS V narrowed(const struct summed *by, W sums) { return Q6_Vub_vasr_VuhVuhR_sat(Q6_V_hi_W(sums), Q6_V_lo_W(sums), by->shift); }
 
 enum { MENDED_PAIRS = 4 };
 
@@ -183,7 +185,20 @@ struct mends {
         V one, other, code;
     } pairs[4];
     V row, bits, powers, more;
+    struct looked_up errors[2], ties[2];
 };
+
+ALWAYS V raised(V sums, V errors, V ties) {
+    return Q6_Vuh_vadd_VuhVuh_sat(sums, Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuhVuh(errors, ties), halves(1), Q6_V_vzero()));
+}
+
+/* Sums of which those half way between two codes are short of it by their last bit: it is added where they go up. */
+ALWAYS W of_ties(const struct summed *by, const struct mends *mends, V one, V other, W sums) {
+    const V below = narrowed(by, sums);
+    const W ties = Q6_Wb_vshuffoe_VbVb(look(mends->ties[1], below), look(mends->ties[0], below));
+    const W errors = Q6_Wh_vadd_VubVub(look(mends->errors[0], one), look(mends->errors[1], other));
+    return Q6_W_vcombine_VV(raised(Q6_V_hi_W(sums), Q6_V_hi_W(errors), Q6_V_hi_W(ties)), raised(Q6_V_lo_W(sums), Q6_V_lo_W(errors), Q6_V_lo_W(ties)));
+}
 
 /* Whether a bit of 256 is set for each code: a byte of 32, and a bit of it. */
 ALWAYS HVX_VectorPred is_set(const struct mends *by, V codes) {
@@ -197,11 +212,12 @@ ALWAYS V sum_of(const struct summed *by, const struct mends *mends, int is_less,
     W sums = Q6_Wh_vmpaacc_WhWubRub(by->low, both, by->limbs[0]);
     sums = Q6_Wh_vmpaacc_WhWubRub(Q6_Wh_vadd_WhWh(carried(sums, 7), by->middle), both, by->limbs[1]);
     sums = Q6_Wh_vmpaacc_WhWubRub(carried(sums, 7), both, by->limbs[2]);
-    V made = narrowed(by, is_less, sums);
+    sums = topped(by, is_less, sums);
+    V made = narrowed(by, mended == HEXCONV_TIES ? of_ties(by, mends, one, other, sums) : sums);
     if (mended == HEXCONV_ROW || mended == HEXCONV_COLUMN) {
         const HVX_VectorPred is_here = Q6_Q_vcmp_eq_VbVb(mended == HEXCONV_ROW ? one : other, mends->row);
         made = Q6_Vb_condacc_QVbVb(Q6_Q_and_QQ(is_set(mends, mended == HEXCONV_ROW ? other : one), is_here), made, mends->more);
-    } else
+    } else if (mended != HEXCONV_TIES)
         UNROLLED for (int i = 0; i < (mended == HEXCONV_FOUR_PAIRS ? MENDED_PAIRS : (int)mended); i++)
             made = Q6_V_vmux_QVV(Q6_Q_vcmp_eqand_QVbVb(Q6_Q_vcmp_eq_VbVb(one, mends->pairs[i].one), other, mends->pairs[i].other), mends->pairs[i].code, made);
     return is_bare ? made : Q6_V_vxor_VV(Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(made, by->least), by->most), by->sign);
@@ -225,6 +241,7 @@ static void sum_part(const void *given, size_t first, size_t end) {
     const struct summed by = summed_by(form);
     struct mends mends = {.row = bytes(form->code), .bits = load(form->bits), .powers = load(form->powers), .more = bytes(form->more)};
     for (int i = 0; i < MENDED_PAIRS; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
+    for (int i = 0; form->way >> 2 == HEXCONV_TIES && i < 2; i++) mends.errors[i] = table_of(form->errors[i]), mends.ties[i] = table_of(form->ties[i]);
     const int is_bare = form->way >> 1 & 1, is_less = form->way & 1;
 #define HAS_SUM(mended, is_bare, is_less) ((HEXCONV_SUMS) >> HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) & 1)
 #define SUM(mended, is_bare, is_less)                                                                            \
@@ -244,6 +261,7 @@ static void sum_part(const void *given, size_t first, size_t end) {
         SUMS(HEXCONV_FOUR_PAIRS);
         SUMS(HEXCONV_ROW);
         SUMS(HEXCONV_COLUMN);
+        SUMS(HEXCONV_TIES);
     }
 #undef SUMS
 #undef HAS_SUM

@@ -98,8 +98,9 @@ struct hexconv_quantised {
     int32_t form, reciprocal, shift, most_exponent, offset, sign, least, most;
 };
 
-/* What codes are mended in after they are summed: some pairs, or where one operand has one code, those of some codes of the other. */
-enum hexconv_mended { HEXCONV_NO_PAIR, HEXCONV_ONE_PAIR, HEXCONV_FOUR_PAIRS, HEXCONV_ROW, HEXCONV_COLUMN };
+/* What codes are mended in after they are summed: some pairs, or where one operand has one code, those of some codes of the other; or
+ * before the shift, sums half way between two codes: float32 errs a little up or down in each operand, which says what they become. */
+enum hexconv_mended { HEXCONV_NO_PAIR, HEXCONV_ONE_PAIR, HEXCONV_FOUR_PAIRS, HEXCONV_ROW, HEXCONV_COLUMN, HEXCONV_TIES };
 
 /* How a sum is computed: what is mended, whether its codes are neither turned nor held, and whether its constant is below 0. */
 #define HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) ((mended) * 4 + (is_bare) * 2 + (is_less))
@@ -112,6 +113,8 @@ struct hexconv_sum {
     uint8_t pairs[4][4]; /* one, other, and the result, before it is turned; the last one is repeated */
     int32_t padding[15];
     uint8_t bits[128], powers[128]; /* a bit for each code: byte code / 8, and 2 to the remainder, both in the order of a table */
+    uint8_t errors[2][256], ties[2][256]; /* of HEXCONV_TIES alone, in the order of tables: errors of both operands; by the code below, low and high bytes of what
+                                             the sum of both is above where a tie goes up */
 };
 
 /* (code * multiplier + constant) >> shift, held within 0 and 255, and least and most, for codes that are turned by `flip`. The shift is of 16 to 23
