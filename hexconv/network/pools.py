@@ -20,14 +20,19 @@ from hexconv.model.refused import Refused
 from hexconv.network.code_functions import convert_form
 from hexconv.network.elements import Operator, Stored, exact_values, mean_of, real_values, stored_as
 from hexconv.network.integer_form import (
+    HEADER_BYTES,
     MEAN,
     MEAN_OF_SUM,
     MEANS,
+    TABLE,
+    UP,
+    VECTOR_BYTES,
     all_codes,
     grid,
     header,
     laid_table,
     numbers_of,
+    routed,
     turned_bit,
     zero_of,
 )
@@ -155,12 +160,21 @@ def _mean_of_all(step: Operation, seen: list[Array], _: Stored) -> Array:
 
 
 def _max_pool_form(step: Operation, constants: Constants) -> bytes | None:
-    """The table of codes, as of a conversion: a larger code stands for a larger number."""
+    """The table of codes, as of a conversion: a larger code stands for a larger number; how places come together."""
     [source] = step.sources
     if not is_codes(source) or not is_codes(step.result):
         return None
     at = replace(source, extents=(1, 1, 1, 1), layout="NHWC")
-    return convert_form(replace(step, sources=(at,), result=replace(step.result, layout="NHWC")), constants)
+    table = convert_form(replace(step, sources=(at,), result=replace(step.result, layout="NHWC")), constants)
+    if table is None:
+        return None
+    channels, step_bytes = source.extents[3], step.told(Window).stride[1] * source.extents[3]
+    together = (VECTOR_BYTES - channels) // step_bytes + 1 if step_bytes > channels <= VECTOR_BYTES else 0
+    place, byte = (each.reshape(-1) for each in np.divmod(np.arange(together * channels), channels))
+    gathers = routed(place * step_bytes + byte, place * channels + byte, UP) if together > 1 else None
+    if gathers is None:
+        together, gathers = 0, np.zeros(VECTOR_BYTES, np.uint8)
+    return header(TABLE, together) + table[HEADER_BYTES:] + gathers.tobytes()
 
 
 def _global_average_pool_form(step: Operation, _: Constants) -> bytes | None:

@@ -32,6 +32,13 @@ struct hexconv_table {
     uint8_t codes[256]; /* in the order that vlut32 reads: code i at i / 128 * 128 + i % 64 * 2 + i / 64 % 2 */
 };
 
+/* The table of a max pool. Where less than a vector of channels is taken of pixels a stride apart, `together` of them, 2 and more, lie in a vector, and `gathers` tells
+ * vrdelta to put them side by side. */
+struct hexconv_pooled {
+    int32_t form, together, padding[30];
+    uint8_t codes[256], gathers[128];
+};
+
 /* The bytes of a float for each code, each in the order of a table. */
 struct hexconv_reals {
     int32_t form, padding[31];

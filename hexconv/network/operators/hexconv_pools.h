@@ -70,6 +70,28 @@ static __attribute__((noinline)) void largest_signed(const uint8_t *from, size_t
 #undef LARGEST
 }
 
+/* The same of places whose channels come together, `together` of them in each vector that is written. */
+ALWAYS void largest_gathered(int is_signed, V gathers, const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps) {
+#define GATHERED(i) Q6_V_vrdelta_VV(largest_of(is_signed, from + (i) * step, taps, apart), gathers)
+    size_t i = 0;
+    for (; i + 2 <= count; i += 2, from += 2 * step, to += 2 * result_step) {
+        const V made[2] = {GATHERED(0), GATHERED(1)};
+        put(to, made[0]), put(to + result_step, made[1]);
+    }
+    if (i < count) put(to, GATHERED(0));
+#undef GATHERED
+}
+
+static __attribute__((noinline)) void largest_together(const struct pooled *work, const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps) {
+    const V gathers = load(((const struct hexconv_pooled *)work->result->integers)->gathers);
+#define LARGEST(...) largest_gathered(0, gathers, __VA_ARGS__)
+#define LARGEST_SIGNED(...) largest_gathered(1, gathers, __VA_ARGS__)
+    if (has_signs(work->source)) OF_TAPS(LARGEST_SIGNED, taps, from, step, apart, to, result_step, count);
+    else OF_TAPS(LARGEST, taps, from, step, apart, to, result_step, count);
+#undef LARGEST
+#undef LARGEST_SIGNED
+}
+
 typedef void Largest(const uint8_t *from, size_t step, size_t apart, uint8_t *to, size_t result_step, size_t count, size_t taps);
 
 static Largest *largest_for(Tensor source) { return has_signs(source) ? largest_signed : largest_unsigned; }
@@ -86,8 +108,13 @@ ALWAYS struct inside inside_of(const struct hexconv_window *window, int size, in
     return (struct inside){first < made ? first : made, end < first ? first < made ? first : made : end < made ? end : made};
 }
 
+/* How many places come together in a vector, or 0, and the vectors of one, times 2^20, rounded up: Hexagon divides in many packets. */
+struct gathered {
+    size_t together, vectors_each;
+};
+
 /* Some places of a row, out of a strip that begins with the column `begin`; its columns are `step` bytes apart. */
-ALWAYS void pool_places(const struct pooled *work, Largest *largest, struct inside inside, int x, int end, int begin, const uint8_t *strip, size_t step, uint8_t *to, size_t size, const uint8_t *stop) {
+ALWAYS void pool_places(const struct pooled *work, struct gathered gathered, Largest *largest, struct inside inside, int x, int end, int begin, const uint8_t *strip, size_t step, uint8_t *to, size_t size, const uint8_t *stop) {
     const struct hexconv_window *const window = work->window;
     const size_t apart = (size_t)window->column_dilation * step, channels = (size_t)work->result->c;
     for (; x < end; ) {
@@ -95,6 +122,14 @@ ALWAYS void pool_places(const struct pooled *work, Largest *largest, struct insi
         const uint8_t *const from = strip + (size_t)(columns.first - begin) * step;
         size_t count = 1;
         if (x >= inside.first && x < inside.end) count = (size_t)((inside.end < end ? inside.end : end) - x);
+        if (gathered.together > 0 && count >= gathered.together) {
+            const size_t each = gathered.together * channels, vectors = whole_pieces(to, (ptrdiff_t)each, (size_t)((uint64_t)count * gathered.vectors_each >> 20), VECTOR, stop), places = vectors * gathered.together;
+            if (vectors > 0) {
+                largest_together(work, from, gathered.together * (size_t)window->column_stride * step, apart, to, each, vectors, (size_t)columns.count);
+                x += (int)places, to += places * channels;
+                continue;
+            }
+        }
         count = whole_pieces(to, (ptrdiff_t)channels, count, VECTOR, stop);
         if (count > 0) largest(from, (size_t)window->column_stride * step, apart, to, channels, count, (size_t)columns.count);
         else {
@@ -419,8 +454,11 @@ static void pool_part(const void *given, size_t first, size_t end) {
     const uint8_t *const stop = (const uint8_t *)result->data + end * (size_t)result->w * channels;
     uint8_t strip[STRIP + VECTOR] __attribute__((aligned(128)));
     *(V *)(void *)(strip + STRIP) = Q6_V_vzero();
+    const size_t gathers = (size_t)((const struct hexconv_pooled *)result->integers)->together;
+    const struct gathered gathered = {gathers, gathers > 0 ? (1 << 20) / gathers + 1 : 0};
+    int n = (int)(first / height), y = (int)(first - (size_t)n * height) - 1;
     for (size_t unit = first; unit < end; unit++) {
-        const int n = (int)(unit / height), y = (int)(unit % height);
+        if (++y == (int)height) n++, y = 0;
         const struct under rows = under(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
         const uint8_t *const from = (const uint8_t *)source->data + hexconv_offset(source, n, rows.first, 0, 0);
         uint8_t *const to = (uint8_t *)result->data + hexconv_offset(result, n, y, 0, 0);
@@ -433,7 +471,7 @@ static void pool_part(const void *given, size_t first, size_t end) {
                 const size_t at = least_of(c, channels - wide);
                 pool_rows(work, largest, from + (size_t)begin * channels + at, channels < VECTOR ? VECTOR : channels, (size_t)window->row_dilation * pitch,
                           (size_t)rows.count, count, columns * channels, strip);
-                pool_places(work, largest, inside, x, last, begin, strip, step, to + (size_t)x * channels + at, wide, stop);
+                pool_places(work, gathered, largest, inside, x, last, begin, strip, step, to + (size_t)x * channels + at, wide, stop);
             }
         }
     }
@@ -467,7 +505,7 @@ static int max_pool(void *user, Tensor source, const struct hexconv_window *wind
     const int step = source->c < VECTOR ? source->c : VECTOR;
     if (!has_form(result, HEXCONV_TABLE) || !lies_in_nhwc(source) || !lies_in_nhwc(result) || source->layout != result->layout || !has_all(source, window, result) ||
         reach > STRIP / step) return hexconv_plain_operators().max_pool(NULL, source, window, result);
-    const struct hexconv_table *const table = result->integers;
+    const struct hexconv_pooled *const table = result->integers;
     const struct pooled work = {source, result, window};
     Part *const part = walk_for(source, window) != NULL ? walk_part : pool_part;
     const int failed = in_parts(user, part, &work, (size_t)result->n * (size_t)result->h, rows_of_work(result, (size_t)window->rows * 2));
