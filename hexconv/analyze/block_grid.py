@@ -77,6 +77,7 @@ from hexconv.kernel.engine import (
     kernel_copies,
     read_blocks,
     row_packets,
+    tap_bytes,
 )
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
@@ -157,7 +158,7 @@ class BlockAxes:
 
     @cached_property
     def rows_made(self) -> list[Integers]:
-        """The logical rows that all steps make of each tensor, repetitions included."""
+        """The logical rows that all steps make of each tensor, repetitions included; of the input, rows in memory."""
         return self._made(lambda made: made.rows)
 
     @cached_property
@@ -409,7 +410,7 @@ def _more_packets(axes: BlockAxes, index: int, held: int) -> int:
     """Count the packets that kernels across a line take more, of a cache that holds so many blocks of outputs."""
     chain, source, target = axes.chain, axes.extents[index], axes.extents[index + 1]
     kernels, taps = read_blocks(chain, index) * kernel_copies(chain, index), prod(chain.conv[index].kernel)
-    if held * kernels * taps * TAP_BYTES <= LINE_BYTES:
+    if held * kernels * taps * tap_bytes(chain, index) <= LINE_BYTES:
         return 0
     first = np.arange(target.channel_blocks)[:, None] % held * kernels
     begins = (first + np.arange(kernels)) * (taps * TAP_BYTES)
@@ -463,5 +464,4 @@ def _reads_below(axes: BlockAxes, index: int) -> bool:
 
 def _row_elements(axes: BlockAxes, tensor: int) -> int:
     """Return the logical elements of one row of a tensor, of all phases that are stored."""
-    columns = sum(end - first for first, end in axes.extents[tensor].columns_of_images)
-    return columns * axes.extents[tensor].channels
+    return axes.extents[tensor].elements_of_row

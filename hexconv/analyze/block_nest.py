@@ -76,9 +76,9 @@ class BlockSteps:
         return np.maximum(0, self.end - self.start)
 
     def rows_of(self, tensor: Extents) -> Integers:
-        """How many logical rows of the tensor a step makes, of all phases that are stored."""
+        """How many logical rows of the tensor a step makes or copies, of all phases that are stored."""
         start, stop = self.start * ROW_BLOCK, self.end * ROW_BLOCK
-        low_and_high = [(np.maximum(start, first), np.minimum(stop, end)) for first, end in tensor.rows_of_images]
+        low_and_high = [(np.maximum(start, first), np.minimum(stop, end)) for first, end in tensor.rows_copied]
         return sum((np.maximum(0, high - low) for low, high in low_and_high), 0 * start)
 
     def slabs_of(self, tensor: Extents) -> Integers:
@@ -318,7 +318,7 @@ class BlockStripes:
     @property
     def _made_in_rings(self) -> "Made":
         """What is made where every slab is made once: by the steps of its ring, or by those of its conv."""
-        valid, size = [tensor.rows_of_images for tensor in self.extents], 0 * self.size
+        valid, size = [tensor.rows_copied for tensor in self.extents], 0 * self.size
         rows = np.array([sum(end - first for first, end in images) + size for images in valid])
         slabs = np.array([stored + size for stored in self.stored])
         stagings, ranges = np.array([1 + size, *self._whole_steps]), [tensor.slabs_with_rows for tensor in self.extents]

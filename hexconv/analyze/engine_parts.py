@@ -120,7 +120,7 @@ def parts_beside_engine(axes: BlockAxes, threads: int = 1) -> Parts:
         found["step"] = found["step"] + axes.tiles(index) * axes.slabs_made[index + 1]
     overlaps, filters = axes.plans.flags("buffering", "double"), _of_filters(axes)
     by_vectors = _read_by_vectors(axes)
-    of_input = by_vectors if axes.chain.dtype == "int8" else _read_by_bytes(axes)  # the copy engine flips no bits
+    of_input = by_vectors if _is_read_by_hvx(axes) else _read_by_bytes(axes)
     lines = (by_vectors or _read_by_bytes(axes), dealt.of_lines), (_written_by_vectors(axes), dealt.of_lines)
     for parts, share in (*lines, (filters, 1 / threads)):
         found.add({name: count * ~overlaps * share for name, count in parts.items()})
@@ -132,7 +132,12 @@ def parts_beside_engine(axes: BlockAxes, threads: int = 1) -> Parts:
 
 def _is_of_hvx(part: str, axes: BlockAxes) -> bool:
     """Whether HVX does a part of a copy of the input while the copy engine copies: it fills, and flips bits."""
-    return part in ("filled", "read_short") or (part.startswith("read") and axes.chain.dtype == "int8")
+    return part in ("filled", "read_short") or (part.startswith("read") and _is_read_by_hvx(axes))
+
+
+def _is_read_by_hvx(axes: BlockAxes) -> bool:
+    """Whether HVX copies the input always: the copy engine flips no bits, and unfolds no taps."""
+    return axes.chain.dtype == "int8" or axes.chain.unfolded is not None
 
 
 def _of_results(axes: BlockAxes, index: int) -> Parts:
@@ -163,17 +168,21 @@ def _edge_share(tensor: Extents) -> float:
 
 
 def _read_by_vectors(axes: BlockAxes) -> Parts:
-    """Count the parts of copying an input in pixels to croutons by vectors; none of another input, or a short one."""
+    """Count the parts of copying an input in pixels to croutons by vectors; none of another input, or a short one.
+
+    Of an unfolded input each row of taps is a load.
+    """
     chain, tensor = axes.chain, axes.extents[0]
     if chain.input_layout != PIXELS or prod(chain.input) < VECTOR_BYTES:
         return Parts()
     channels, apart = chain.input[3], tensor.phases[1] * chain.input[3]
     is_near = (PIXELS_OF_VECTOR - 1) * apart + channels <= VECTOR_BYTES or apart == channels == 2 * CHANNEL_BLOCK
     inside, edges = (axes.rows_made[0] * (count * tensor.channel_blocks) for count in _vectors_of_row(tensor))
+    loads = tensor.unfolded.kernel[0] if tensor.unfolded else 1
     return Parts(
         **{"read_near" if is_near else "read": inside},
         read_edge=edges,
-        filled=_stored_vectors(axes) - inside - edges,
+        filled=_stored_vectors(axes) - (inside + edges) // loads,
     )
 
 

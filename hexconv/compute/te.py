@@ -24,6 +24,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK, added_at, unstored_columns
 from hexconv.spec.names import INPUT_CACHE, OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.strips import Strips
+from hexconv.spec.unfolded import Unfolding
 from hexconv.spec.vectors import OF_CHANNELS, lookup_place, vector_names, whole_channels
 
 
@@ -42,6 +43,18 @@ class Image:
     def element_at(self, image: Index, row: Index, column: Index, channel: Index) -> tirx.Expr:
         """One logical element."""
         return self.tensor[self.layout.physical_index(n=image, h=row, w=column, c=channel)]
+
+    def unfolded_at(self, by: Unfolding, at: Position) -> tuple[tirx.Expr, list[tirx.Expr]]:
+        """One element of the unfolded input, and the conditions of its being in the image."""
+        channels = by.image[3]
+        tap = at.channel // channels
+        place = by.place(0, at.row, tap // by.kernel[1]), by.place(1, at.column, tap % by.kernel[1])
+        inside: list[tirx.Expr] = []
+        for axis, index in enumerate(place):
+            before, behind = by.leaves(axis)
+            inside += [index >= 0] if before else []
+            inside += [index < by.image[axis + 1]] if behind else []
+        return self.element_at(at.n, *place, at.channel % channels), inside
 
 
 @dataclass(frozen=True)
@@ -113,8 +126,10 @@ class Filter:
         return high.astype("int32") * 256 + low.astype("int32")
 
 
-def pack_input(image: Image, stored: Stored, padding: float, strips: Strips | None = None) -> te.Tensor:
-    """Pack the stored part of the input, with `padding` wherever there is no logical element.
+def pack_input(
+    image: Image, stored: Stored, padding: float, strips: Strips | None = None, by: Unfolding | None = None
+) -> te.Tensor:
+    """Pack the stored part of the input, with `padding` wherever there is no logical element, or none of a tap.
 
     Of strips, each is read where it begins in its image.
 
@@ -125,10 +140,17 @@ def pack_input(image: Image, stored: Stored, padding: float, strips: Strips | No
 
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(stored.layout, index)
+        fringe = stored.flipped(tirx.const(padding, image.tensor.dtype))
+        if by:
+            place = Position(at.n, at.row - extents.top, at.column - extents.left, at.channel)
+            element, inside = image.unfolded_at(by, place)
+            value = stored.flipped(element)
+            return at.where_logical(
+                stored, te.if_then_else(te.all(*inside), value, fringe) if inside else value, fringe
+            )
         n, first = (strips.image_of(at.n), strips.first_read(at.n, tirx.min)) if strips else (at.n, -extents.left)
         logical = image.element_at(n, at.row - extents.top, first + at.column, at.channel)
-        fringe = tirx.const(padding, image.tensor.dtype)
-        return at.where_logical(stored, stored.flipped(logical), stored.flipped(fringe))
+        return at.where_logical(stored, stored.flipped(logical), fringe)
 
     return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
 
@@ -438,7 +460,7 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     filters = [_filter(chain, layouts, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     vectors = _vectors(chain, layouts)
-    tensors = [pack_input(image, stored[0], chain.padding_value(0), strips)]
+    tensors = [pack_input(image, stored[0], chain.padding_value(0), strips, chain.unfolded)]
     for index in range(len(chain.conv)):
         unstored = unstored_columns(chain, index, stored[index + 1].extents)
         source = Source(tensors[index], stored[index], chain.output_zero_point(index), unstored)

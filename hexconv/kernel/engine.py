@@ -21,6 +21,9 @@ from hexconv.spec.vectors import Array
 
 CROUTON_BYTES = ROW_BLOCK * COLUMN_BLOCK * CHANNEL_BLOCK
 TAP_BYTES = CHANNEL_BLOCK * CHANNEL_BLOCK
+"""The weights of a tap, of all channels."""
+FOUR_BYTES = 4 * CHANNEL_BLOCK
+"""The weights of four inputs of a tap, a vector; the engine takes whole ones."""
 TAP_MACS = ROW_BLOCK * COLUMN_BLOCK * CHANNEL_BLOCK * CHANNEL_BLOCK
 TABLE_WORDS = 2 * CHANNEL_BLOCK
 TABLE_BYTES = 4 * TABLE_WORDS
@@ -500,7 +503,32 @@ def engine_filter(chain: Chain, index: int) -> Layout:
     """Return the layout of the filter of conv `index`: whole blocks of inputs, of groups those around the diagonal."""
     outputs, inputs, rows, columns = chain.filter_shapes[index]
     diagonal, copies = engine_diagonal(chain, index), kernel_copies(chain, index)
-    return packed(FILTER_TAG, (outputs, diagonal.channels if diagonal else inputs, copies * rows, columns))
+    tag = FILTER_TAG.replace("8i", f"{fours(chain, index)}i")
+    return packed(tag, (outputs, diagonal.channels if diagonal else inputs, copies * rows, columns))
+
+
+def fours(chain: Chain, index: int) -> int:
+    """Return how many times four input channels of a crouton conv `index` multiplies.
+
+    All, but of a first conv those that it has: the engine takes no weights for others. It stays with all where a line
+    of VTCM might end inside of the filter: taps of 1 KiB end where lines do.
+
+    >>> from hexconv.spec import Conv2d
+    >>> chains = [Chain(input=(1, 8, 8, some), dtype="uint8", conv=(Conv2d(out_channels=1),)) for some in (21, 32)]
+    >>> [fours(chain, 0) for chain in chains]
+    [6, 8]
+    """
+    (outputs, inputs, rows, columns), most = chain.filter_shapes[index], CHANNEL_BLOCK // 4
+    own = blocks(inputs, 4)
+    if index or chain.conv[index].is_grouped or own >= most:
+        return most
+    filter_bytes = blocks(outputs, CHANNEL_BLOCK) * kernel_copies(chain, index) * rows * columns * own * FOUR_BYTES
+    return own if 2 * filter_bytes <= LINE_BYTES else most
+
+
+def tap_bytes(chain: Chain, index: int) -> int:
+    """Return the bytes of weights that conv `index` has for 32 outputs of a tap, and a block of inputs."""
+    return fours(chain, index) * FOUR_BYTES
 
 
 def kernel_copies(chain: Chain, index: int) -> int:
@@ -527,7 +555,16 @@ def engine_packing(chain: Chain, index: int) -> Packing:
     shift = -MADE_UNSIGNED if chain.dtype_of_filters == "uint8" else 0
     taps = packed_taps(chain.conv[index], stride_phases(chain)[index])
     added = less_zero_point(chain, index)
-    return Packing("int8", shift, pads_zeros=True, diagonal=engine_diagonal(chain, index), taps=taps, added=added)
+    unfolded = chain.unfolded.kernel if chain.unfolded and index == 0 else (1, 1)
+    return Packing(
+        "int8",
+        shift,
+        pads_zeros=True,
+        diagonal=engine_diagonal(chain, index),
+        taps=taps,
+        added=added,
+        unfolded=unfolded,
+    )
 
 
 def in_croutons(chain: Chain, documented: NestLayouts) -> NestLayouts:

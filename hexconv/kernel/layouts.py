@@ -119,6 +119,7 @@ class Packing:
         taps: the order in which taps of the kernel are packed, counted row by row; none where that is their order.
         added: what each further kernel, below the first, holds in the place of every weight. What is multiplied is the
             sum of all of them, and has no zero point.
+        unfolded: the rows and columns of taps that are packed as input channels (`hexconv.spec.unfolded`).
     """
 
     dtype: str
@@ -128,6 +129,7 @@ class Packing:
     diagonal: Diagonal | None = None
     taps: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
+    unfolded: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def has_runs(layout: Layout) -> bool:
 
 def input_layout(chain: Chain, shape: tuple[int, int, int, int] | None = None) -> Layout:
     """The layout of a chain's input, or of the images of `shape` that the chain computes in strips."""
-    return packed(chain.input_layout, shape or chain.input, logical="NHWC")
+    return packed(chain.input_layout, shape or chain.image, logical="NHWC")
 
 
 def output_layout(chain: Chain, shape: tuple[int, int, int, int] | None = None) -> Layout:

@@ -102,8 +102,9 @@ def rows_layouts(chain: Chain, k_split: int, has_output_rows: bool, kernels: tup
 def layouts_of(chain: Chain, plan: Plan) -> NestLayouts:
     """The layouts of all tensors of a chain in its plan's nest; of strips, where the plan makes strips."""
     if nest_of(chain, plan) != "rows":
-        documented = documented_layouts(in_phases(chain, kernel_of(chain, plan), plan.padding_rows))
-        return in_croutons(chain, documented) if kernel_of(chain, plan) == "hmx" else documented
+        kernel = kernel_of(chain, plan)
+        nest = in_phases(chain, kernel, plan.padding_rows)
+        return in_croutons(nest, documented_layouts(nest)) if kernel == "hmx" else documented_layouts(nest)
     return planned_layouts(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 

@@ -47,6 +47,8 @@ class CroutonRow:
         fill: the byte of pixels that the image doesn't have.
         flips: whether the first bit of each byte is flipped on the way (1), or not (0).
         blocks: how many blocks of 32 channels are copied.
+        number: of an unfolded input, the row in memory of the first row of taps, which the image may not have; `pixels`
+            is then the first channel of the image.
     """
 
     pixels: TensorLoad
@@ -57,6 +59,7 @@ class CroutonRow:
     fill: int
     flips: int
     blocks: int
+    number: tirx.Expr | None = None
 
     @property
     def tile_bytes(self) -> int:
@@ -111,16 +114,17 @@ class Fringe:
             columns = block.bind("columns", instructions.splat_byte(self.columns))
             for half in range(HALVES):
                 bits = [1 << half * PIXELS_OF_VECTOR + byte // CHANNEL_BLOCK for byte in range(BYTES)]
-                found[half].append(_lanes("vandvrt", instructions.repeated(bits), columns))
+                found[half].append(predicate("vandvrt", instructions.repeated(bits), columns))
         if self.channels is not None:
             held = tirx.max(tirx.min(self.channels, int32(CHANNEL_BLOCK)), ZERO)
             count = instructions.splat(block.bind("channels", instructions.splat_byte(held)))
-            lanes = _lanes("vgtub", count, instructions.repeated([byte % CHANNEL_BLOCK for byte in range(BYTES)]))
+            lanes = predicate("vgtub", count, instructions.repeated([byte % CHANNEL_BLOCK for byte in range(BYTES)]))
             found = [[*predicates, lanes] for predicates in found]
         return found
 
 
-def _lanes(name: str, *operands: tirx.Expr) -> tirx.Expr:
+def predicate(name: str, *operands: tirx.Expr) -> tirx.Expr:
+    """Return a predicate of bytes, by the instruction that makes it."""
     return instructions.instruction(name, *operands, result=f"boolx{BYTES}")
 
 

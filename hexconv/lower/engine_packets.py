@@ -43,6 +43,7 @@ from hexconv.kernel.engine import (
     read_blocks,
     table_word,
     tables_words,
+    tap_bytes,
 )
 from hexconv.kernel.engine_words import PREFIX
 from hexconv.kernel.row_conv import RowConv, row_conv
@@ -54,6 +55,7 @@ from hexconv.lower.hvx.narrow_sums import Lanes, narrow
 from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS, as_codes
 from hexconv.lower.rows_of_pixels import TOUCH
+from hexconv.lower.unfolded_rows import UnfoldedRows
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.capacities import SCOPE
@@ -124,6 +126,7 @@ class MultipliedRow:
         source: the tensor that is read.
         copies: how many kernels there are for a block of inputs.
         taps: the taps of a kernel.
+        tap_bytes: the weights of one.
         reads_below: whether a packet reads the crouton below.
     """
 
@@ -131,6 +134,7 @@ class MultipliedRow:
     source: Extents
     copies: int
     taps: int
+    tap_bytes: int
     reads_below: bool
 
     def emit(self, block: Block, tile: Number, packets: Sequence[TapPacket], channel_blocks: int) -> None:
@@ -138,7 +142,7 @@ class MultipliedRow:
 
         def one(to: Block, channels: tirx.Expr) -> None:
             for copy, each in product(range(self.copies), packets):
-                kernel = self.at.weights.indices[0] + (channels * self.copies + copy) * (self.taps * TAP_BYTES)
+                kernel = self.at.weights.indices[0] + (channels * self.copies + copy) * (self.taps * self.tap_bytes)
                 if not self._may_cross(each):
                     self._call(to, each, tile, channels, kernel)
                     continue
@@ -156,7 +160,7 @@ class MultipliedRow:
 
     def _may_cross(self, packet: TapPacket) -> bool:
         """Whether a line of VTCM ends inside of the packet's weights of any of the kernels in the cache."""
-        size, kernel_bytes = prod(map(int, self.at.weights.source.shape)), self.taps * TAP_BYTES
+        size, kernel_bytes = prod(map(int, self.at.weights.source.shape)), self.taps * self.tap_bytes
         return size > LINE_BYTES and bool(packet.crosses(np.arange(0, size, kernel_bytes)).any())
 
     def _call(self, block: Block, packet: TapPacket, tile: Number, channels: tirx.Expr, kernel: tirx.Expr) -> None:
@@ -165,10 +169,12 @@ class MultipliedRow:
         column = tile + self.source.images.index(packet.image) * self.source.phase_columns
         crouton = source + (column * self.source.channel_blocks + channels) * CROUTON_BYTES
         tap = int32(packet.column << COLUMN_BIT | packet.row << ROW_BIT)
-        below = slabs[packet.slab + 1] - source if self.reads_below else ZERO
-        weights = _pointer(self.at.weights, kernel + packet.first * TAP_BYTES)
+        # The range of the packet lies in the low bits of the distance: fewer channels make it less.
+        left_out = (TAP_BYTES - self.tap_bytes) // CHANNEL_BLOCK
+        below = slabs[packet.slab + 1] - source - left_out if self.reads_below else int32(-left_out)
+        weights = _pointer(self.at.weights, kernel + packet.first * self.tap_bytes)
         operands = _pointer(self.at.source, crouton), tap, below, weights
-        _call(block, packet.name, *operands, int32(packet.taps * TAP_BYTES - 1))
+        _call(block, packet.name, *operands, int32(packet.taps * self.tap_bytes - 1))
 
 
 @dataclass(frozen=True)
@@ -233,10 +239,9 @@ class EngineConv:
         last_row = max(each.row for each in packets)
 
         def multiply(to: Block, tile: Number, packets: Sequence[TapPacket] = packets) -> None:
-            row = MultipliedRow(
-                at, of, kernel_copies(self.conv.chain, self.conv.index), prod(conv.kernel), last_row > 0
-            )
-            row.emit(to, tile, packets, read_blocks(self.conv.chain, self.conv.number - 1))
+            known = self.conv.chain, self.conv.index
+            row = MultipliedRow(at, of, kernel_copies(*known), prod(conv.kernel), tap_bytes(*known), last_row > 0)
+            row.emit(to, tile, packets, read_blocks(*known))
 
         def begin(to: Block) -> None:
             _call(to, "clear")
@@ -399,7 +404,9 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
         if fringe := marks.read(FRINGE, Fringe, statement):
             return fringe.emit()
         if row := marks.read(READ, CroutonRow, statement):
-            return CroutonRows(ends[0], dtype).emit_read(row)
+            by = ends[0].unfolded
+            reader = UnfoldedRows(ends[0], by, dtype) if by else CroutonRows(ends[0], dtype)
+            return reader.emit_read(row)
         if row := marks.read(WRITE, CroutonRow, statement):
             return CroutonRows(ends[-1], dtype).emit_write(row)
         return statement

@@ -32,9 +32,10 @@ from hexconv.lower.hexagon_target import KEEPS_ADDRESS_SUMS, OPTIONS, PIPELINES_
 from hexconv.lower.hvx import instructions
 from hexconv.lower.lowered import Allocation, Cache, Lowered, Lowering, allocations_of, caches_of
 from hexconv.lower.row_nests import RowNest
-from hexconv.lower.rows_of_pixels import mark_rows
+from hexconv.lower.rows_of_pixels import mark_rows, mark_unfolded, unclamped
 from hexconv.lower.shared_caches import names_sharing, with_shared_memory
 from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
+from hexconv.lower.unfolded_rows import read_in_loops
 from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, Conv2d, nest_of, tensor_extents
@@ -270,11 +271,14 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv], threads: in
     """
     converted = [conv.number for conv in convs if is_converted(conv.spec)]
     nest = through(BLOCK_STAGES, Lowering(scheduled.module, scheduled, converted=converted, threads=threads))
-    images = len(tensor_extents(convs[0].chain)[0].images)
+    chain = convs[0].chain
+    nest = nest.to(unclamped(nest.main)) if chain.unfolded else nest
+    images = len(tensor_extents(chain)[0].images)
     nest = nest if images == 1 else nest.to(read_images_apart(nest.main, images))
+    nest = nest.to(mark_unfolded(nest.main, chain)) if chain.unfolded else nest
     plain, marked = (
         _flat(nest),
-        through(ENGINE_STAGES, nest.to(mark_rows(nest.main, convs[0].chain, nest.scheduled.overlaps))),
+        through(ENGINE_STAGES, nest.to(mark_rows(nest.main, chain, nest.scheduled.overlaps))),
     )
     sums, without = ({accumulator(number) for number in some} for some in ([conv.number for conv in convs], converted))
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
@@ -287,6 +291,7 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv], threads: in
     memory = Allocation(CONVERTS, (CONVERTS,), *known[1:], scratch.elements)
     return replace(
         plain,
+        unmerged=nest.to(read_in_loops(plain.unmerged["main"], chain)).module,
         module=drop_annotations(module),
         labelled=module,
         caches=(scratch, *(_of_threads(cache, sums, threads) for cache in plain.caches if cache.name not in without)),

@@ -19,9 +19,10 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.kernel.tiles import VECTOR_BLOCKS
+from hexconv.lower.buffers import contents_of
 from hexconv.lower.crouton_rows import READ, WRITE, CroutonRow
 from hexconv.lower.hvx.instructions import BYTES
-from hexconv.spec import Chain, tensor_extents
+from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.chain import PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.tir import marks
@@ -51,11 +52,7 @@ def mark_rows(main: tirx.PrimFunc, chain: Chain, overlaps: bool) -> tirx.PrimFun
     ends, input_bytes = tensor_extents(chain), prod(chain.input)
 
     def row_read(row: CroutonRow) -> tirx.Stmt | None:
-        if input_bytes < BYTES or (overlaps and not row.flips):
-            return None
-        image = int(row.croutons.indices[COLUMNS]) // ends[0].phase_columns
-        whole = replace(row, image=image, blocks=ends[0].channel_blocks)
-        return as_one([touched(row.croutons), marks.written(READ, whole)])
+        return None if input_bytes < BYTES or (overlaps and not row.flips) else _marked(row, ends[0])
 
     def row_written(row: CroutonRow) -> tirx.Stmt | None:
         made, channels = row.blocks, ends[-1].channels
@@ -67,11 +64,60 @@ def mark_rows(main: tirx.PrimFunc, chain: Chain, overlaps: bool) -> tirx.PrimFun
 
     def visit(loop: tirx.For) -> tirx.Stmt:
         part = read_part(str(loop.annotations.get(PART, "")))
-        if part == INPUT_READ and chain.input_layout == PIXELS:
+        if part == INPUT_READ and chain.input_layout == PIXELS and not chain.unfolded:
             return _with_rows(loop, row_read)
         if part == WRITE_BACK and chain.output_layout == PIXELS:
             return _with_rows(loop, row_written)
         return loop
+
+    return main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, visit)))
+
+
+def _marked(row: CroutonRow, tensor: Extents) -> tirx.Stmt:
+    """Return the mark of a row that is read."""
+    image = int(row.croutons.indices[COLUMNS]) // tensor.phase_columns
+    whole = replace(row, image=image, blocks=tensor.channel_blocks)
+    return as_one([touched(row.croutons), marks.written(READ, whole)])
+
+
+def unclamped(main: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Take off the clamps that keep indices of the input inside: rows of taps that it lacks have numbers, too.
+
+    It goes before whatever simplifies: `max(hi * 3 - 3, 0)` would become `max(hi - 1, 0) * 3`.
+    """
+
+    def bare(index: tirx.Expr) -> tirx.Expr:
+        while isinstance(index, (tirx.Min, tirx.Max)) and isinstance(index.b, tirx.IntImm):
+            index = index.a
+        return index
+
+    def load(node: TensorLoad) -> TensorLoad:
+        if contents_of(node.source).role != "input":
+            return node
+        return tirx.BufferLoad(node.source, [bare(index) for index in node.indices])
+
+    def read(loop: tirx.For) -> tirx.Stmt:
+        is_read = read_part(str(loop.annotations.get(PART, ""))) == INPUT_READ
+        return tvm_ffi.structural_map(loop, (TensorLoad, load)) if is_read else loop
+
+    return main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, read)))
+
+
+def mark_unfolded(main: tirx.PrimFunc, chain: Chain) -> tirx.PrimFunc:
+    """Put marks in the place of the loops that unfold the input (no blocks, buffers not yet flat).
+
+    HVX always does: bytes of several taps lie too far apart for the copy engine.
+    """
+    tensor = tensor_extents(chain)[0]
+
+    def row_read(row: CroutonRow) -> tirx.Stmt:
+        image, number, *_ = row.pixels.indices
+        pixels = tirx.BufferLoad(row.pixels.source, [image, ZERO, ZERO, ZERO])
+        return _marked(replace(row, number=number, pixels=pixels), tensor)
+
+    def visit(loop: tirx.For) -> tirx.Stmt:
+        is_read = read_part(str(loop.annotations.get(PART, ""))) == INPUT_READ
+        return _with_rows(loop, row_read) if is_read else loop
 
     return main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, visit)))
 
@@ -93,13 +139,18 @@ def _with_rows(statement: tirx.Stmt, marked: Callable[[CroutonRow], tirx.Stmt | 
     over = [loop.loop_var for loop in loops if loop_name(loop) in OF_PIXELS]
     rows = [loop for loop in loops if loop_name(loop) not in OF_PIXELS]
     others = [each for each in conditions if uses(each, *over)]
-    if any(uses(each, *(loop.loop_var for loop in rows)) for each in others):
+    if any(uses(each, *(loop.loop_var for loop in rows)) and not _of_channels(each, loops) for each in others):
         return statement
     of_rows = [each for each in conditions if not uses(each, *over)]
     mark = marked(_row_of(statement, store, of_rows, loops))
     for loop in reversed(rows):
         mark = mark and around(loop, mark)
     return _as_part(statement, mark) if mark else statement
+
+
+def _of_channels(condition: tirx.Expr, loops: Sequence[tirx.For]) -> bool:
+    """Whether a condition is one of channels: of an unfolded input it says which taps are there."""
+    return uses(condition, *(loop.loop_var for loop in loops if loop_name(loop) == "ci"))
 
 
 def _as_part(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:

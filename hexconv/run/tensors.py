@@ -205,12 +205,22 @@ def _packed(filter: Array, layout: Layout, packing: Packing) -> Array:
     """Return a filter as its kernel wants it."""
     moves = packing.shift or packing.added
     shifted = filter.astype(np.int32) + packing.shift if moves else filter
+    shifted = _unfolded(shifted, packing.unfolded)
     if packing.taps:
         shifted = shifted.reshape(*shifted.shape[:2], -1)[..., packing.taps].reshape(shifted.shape)
     if packing.added:
         shifted = np.concatenate([shifted, *(np.full_like(shifted, each) for each in packing.added)], axis=2)
     rest = 0 if packing.pads_zeros else _rest(packing.dtype)
     return layout.pack(_with_axes_of(layout, shifted), fill=rest).astype(packing.dtype)
+
+
+def _unfolded(filter: Array, taps: tuple[int, int]) -> Array:
+    """Return a filter, OIHW, of which rows or columns of taps, all of them, are input channels; 1 stands for none."""
+    outputs, inputs, rows, columns = filter.shape
+    down, across = (1 if size == 1 else most for size, most in zip(taps, (rows, columns), strict=True))
+    apart = filter.reshape(outputs, inputs, down, rows // down, across, columns // across)
+    left = rows // down, columns // across
+    return apart.transpose(0, 2, 4, 1, 3, 5).reshape(outputs, down * across * inputs, *left)
 
 
 def _with_axes_of(layout: Layout, filter: Array) -> Array:

@@ -17,6 +17,7 @@ from hexconv.spec.code_sums import Summed, integer_form
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, LARGEST_INT32, ZERO_POINTS, Dtype
 from hexconv.spec.fields import STRICT, Pair, Rows, Size, in_one_line
 from hexconv.spec.requantize import Requantize, ZeroPoint
+from hexconv.spec.unfolded import Unfolding
 
 LARGEST_PARAMETER = 65504
 """The largest float16: a larger parameter of an activation is a slip."""
@@ -572,6 +573,16 @@ class Chain:
     def phases(self) -> tuple[tuple[int, int], ...]:
         """The phase images of every tensor, down and across: 1 by 1 where a nest reads pixels that lie apart."""
         return ((1, 1),) * len(self.shapes)
+
+    @property
+    def unfolded(self) -> Unfolding | None:
+        """How the input lies in memory, where its channels hold taps of the first conv's kernel."""
+        return None
+
+    @property
+    def image(self) -> tuple[int, int, int, int]:
+        """The input as it lies in memory, (N, H, W, C)."""
+        return self.unfolded.image if self.unfolded else self.input
 
     @property
     def leaves_zeros_out(self) -> bool:

@@ -36,6 +36,7 @@ from itertools import pairwise
 
 from hexconv.spec.chain import Chain, Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.unfolded import Unfolding
 
 ROW_BLOCK = 8
 COLUMN_BLOCK = 8
@@ -106,6 +107,7 @@ class Extents:
             of one image.
         last_phase: the last phase that is read, down and across: images of later ones are not stored.
         lead: the stored rows above the first one that is read: with them its logical rows take a slab less.
+        unfolded: how it lies in memory where its channels hold taps of a kernel.
     """
 
     batch: int
@@ -119,6 +121,7 @@ class Extents:
     phases: tuple[int, int] = (1, 1)
     last_phase: tuple[int, int] = (0, 0)
     lead: int = 0
+    unfolded: Unfolding | None = None
 
     @property
     def slab_rows(self) -> int:
@@ -169,7 +172,27 @@ class Extents:
     @property
     def rows_of_images(self) -> tuple[tuple[int, int], ...]:
         """The logical rows of the images of each phase that is stored: the first and one past the last, in its rows."""
-        return _of_phases(self.valid_rows, self.phases[0], self.last_phase[0])
+        return self._in_images(self.valid_rows)
+
+    def _in_images(self, rows: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+        return _of_phases(rows, self.phases[0], self.last_phase[0])
+
+    @property
+    def rows_copied(self) -> tuple[tuple[int, int], ...]:
+        """The rows of images that are copies of rows in memory: if taps are unfolded, of each row of taps."""
+        if self.unfolded is None:
+            return self.rows_of_images
+        of_taps = ((self.top + first, min(self.top + end, self.rows)) for first, end in self.unfolded.rows_there)
+        return tuple(image for rows in of_taps for image in self._in_images(rows))
+
+    @property
+    def elements_of_row(self) -> int:
+        """The elements of a row in memory that are copied, each once; those of all phases that are stored."""
+        if self.unfolded is None:
+            return sum(end - first for first, end in self.columns_of_images) * self.channels
+        first, end = self.valid_columns
+        stored = [at - self.left for at in range(first, end) if at % self.phases[1] <= self.last_phase[1]]
+        return self.unfolded.columns_read(stored) * self.unfolded.image[3]
 
     @property
     def columns_of_images(self) -> tuple[tuple[int, int], ...]:
@@ -281,6 +304,7 @@ def _read_by(chain: Chain, index: int, output: Extents) -> Extents:
         logical_columns=shape[2],
         phases=phases,
         last_phase=(read[0], read[1]),
+        unfolded=None if index else chain.unfolded,
     )
     is_made_in_slabs = index > 0 and chain.pads_in_slabs
     return min(map(found.moved_down, range(ROW_BLOCK)), key=Extents.slab_count) if is_made_in_slabs else found

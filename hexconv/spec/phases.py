@@ -24,7 +24,9 @@ from hexconv.hashed import hashed_once
 from hexconv.spec.chain import Chain
 from hexconv.spec.choices import Kernel, PaddingRows
 from hexconv.spec.extents import REMEMBERED
+from hexconv.spec.few_channels import unfolded_conv, unfolding_of
 from hexconv.spec.fields import STRICT
+from hexconv.spec.unfolded import Unfolding
 
 Phases = tuple[int, int]
 """How many phase images a tensor has, down and across; or the number of one of them."""
@@ -50,7 +52,18 @@ def stride_phases(chain: Chain) -> tuple[Phases, ...]:
 @hashed_once
 @validated(frozen=True, kw_only=True, config=STRICT)
 class PhasedChain(Chain):
-    """A chain whose tensors lie in phase images, without columns of padding that add nothing."""
+    """A chain whose tensors lie in phase images, without columns of padding that add nothing.
+
+    Attributes:
+        taps_in_channels: how its input is unfolded, if it is (`hexconv.spec.unfolded`).
+    """
+
+    taps_in_channels: Unfolding | None = None
+
+    @property
+    def unfolded(self) -> Unfolding | None:
+        """How its input is unfolded."""
+        return self.taps_in_channels
 
     @property
     def leaves_zeros_out(self) -> bool:
@@ -77,6 +90,8 @@ class SlabPaddedChain(PhasedChain):
 def in_phases(chain: Chain, kernel: Kernel | None, padding_rows: PaddingRows = "read") -> Chain:
     """Return a chain as the nest of its kernel has it: for the matrix engine in images, without padding of zeros.
 
+    Its input is unfolded where it has few channels.
+
     Args:
         chain: the chain.
         kernel: its kernel.
@@ -85,4 +100,9 @@ def in_phases(chain: Chain, kernel: Kernel | None, padding_rows: PaddingRows = "
     if kernel != "hmx":
         return chain
     kind = SlabPaddedChain if padding_rows == "slabs" else PhasedChain
-    return kind(**{field.name: getattr(chain, field.name) for field in fields(chain)})
+    known = {field.name: getattr(chain, field.name) for field in fields(chain)}
+    by = None if isinstance(chain, PhasedChain) else unfolding_of(chain)
+    if by:
+        convs = (unfolded_conv(chain.conv[0], by), *chain.conv[1:])
+        known |= {"input": by.shape, "conv": convs, "taps_in_channels": by}
+    return kind(**known)

@@ -108,7 +108,7 @@ def test_tiles_are_as_many_as_columns_have(zero_point: int) -> None:
 @pytest.mark.simulator
 def test_what_is_right_of_the_last_crouton_is_stored() -> None:
     """64 columns, none left over; a store on each side of a column for every tile."""
-    case = Case("same", replace(SAME, input=(1, 9, 16, 8)), ROLLED)
+    case = Case("same", replace(SAME, input=(1, 9, 16, 16)), ROLLED)
     assert left_out(case) == [1, 1]
     check(case)
 

@@ -79,14 +79,17 @@ static struct taps rows_of(int row, enum hmx_rows mode) {
 
 static uint32_t counted(struct taps taps) { return (uint32_t)((taps.last - taps.first) / taps.step + 1); }
 
-/* hmx_multiply of all channels: two outputs and four channels an instruction, as many sums in registers as there is room
- * for. (A simulator takes longer for HVX.) */
-UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, struct taps rows, struct taps columns, const int8_t *weights) {
+enum { FOURS = HMX_CHANNELS / 4 };
+
+/* hmx_multiply of the first channels, four at a time: two outputs and four channels an instruction, as many sums in
+ * registers as there is room for. (A simulator takes longer for HVX.) */
+UNCOUNTED static inline __attribute__((always_inline)) void multiply_fours(
+    const uint8_t *tile, int32_t below, struct taps rows, struct taps columns, const int8_t *weights, const int multiplied) {
 #ifdef __hexagon__
-    enum { PAIRS = HMX_CHANNELS / 2, HELD = PAIRS / 2, FOURS = HMX_CHANNELS / 4 };
+    enum { PAIRS = HMX_CHANNELS / 2, HELD = PAIRS / 2 };
     const uint64_t *pairs = (const uint64_t *)weights;
     for (int y = rows.first; y <= rows.last; y += rows.step)
-        for (int x = columns.first; x <= columns.last; x += columns.step, pairs += FOURS * PAIRS)
+        for (int x = columns.first; x <= columns.last; x += columns.step, pairs += multiplied * PAIRS)
             for (int s = 0; s < HMX_POSITIONS; s++) {
                 const int row = (s >> 3) + y, column = (s & 7) + x;
                 const uint32_t *fours =
@@ -97,7 +100,7 @@ UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, struct taps r
 #pragma unroll
                     for (int n = 0; n < HELD; n++) held[n] = sums[first + n];
 #pragma unroll
-                    for (int c = 0; c < FOURS; c++) {
+                    for (int c = 0; c < multiplied; c++) {
                         const uint64_t twice = (uint64_t)fours[c] << 32 | fours[c];
 #pragma unroll
                         for (int n = 0; n < HELD; n++)
@@ -108,8 +111,16 @@ UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, struct taps r
                 }
             }
 #else
-    (void)tile, (void)below, (void)rows, (void)columns, (void)weights;
+    (void)tile, (void)below, (void)rows, (void)columns, (void)weights, (void)multiplied;
 #endif
+}
+
+UNCOUNTED static void multiply(const uint8_t *tile, int32_t below, struct taps rows, struct taps columns, const int8_t *weights,
+                               int fours) {
+    if (fours == FOURS)
+        multiply_fours(tile, below, rows, columns, weights, FOURS);
+    else
+        multiply_fours(tile, below, rows, columns, weights, fours);
 }
 
 UNCOUNTED static int differs(void) {
@@ -134,8 +145,11 @@ WEAK int32_t hexconv_hmx_clear(void) {
     return leave_to_kernel();
 }
 
-INSIDE void multiplied(const uint8_t *tile, int32_t tap, int32_t below, const int8_t *weights, int32_t last,
+/* `range` is the distance of the crouton below, less the channels behind the last one that is multiplied. */
+INSIDE void multiplied(const uint8_t *tile, int32_t tap, int32_t range, const int8_t *weights, int32_t last,
                        enum hmx_rows by_rows, enum hmx_columns by_columns) {
+    const uint32_t rt = (uint32_t)range + RANGE;
+    const int32_t below = (int32_t)(rt & -(uint32_t)HMX_CROUTON_BYTES);
     const struct taps rows = rows_of(tap >> 8 & 7, by_rows);
     const struct taps columns = taps_of(tap >> 5 & 7, by_columns == HMX_COLUMNS_DILATE, by_columns == HMX_COLUMNS_SINGLE);
     const uint32_t rs = (uint32_t)(uintptr_t)tile | (uint32_t)tap, ws = (uint32_t)(uintptr_t)weights;
@@ -147,9 +161,9 @@ INSIDE void multiplied(const uint8_t *tile, int32_t tap, int32_t below, const in
     look_at(weights, (uint32_t)last + 1, 128);
     const int is_checked = image->engine.multiplies++ % CHECKED < 2;
     if (is_checked) plain = engine;
-    multiply(tile, below, rows, columns, weights);
+    multiply(tile, below, rows, columns, weights, (int)(rt % HMX_CHANNELS) / 4 + 1);
     if (is_checked) {
-        const struct hmx_activations activations = {rs, (uint32_t)below | RANGE, HMX_CHANNEL_MINOR, by_rows};
+        const struct hmx_activations activations = {rs, rt, HMX_CHANNEL_MINOR, by_rows};
         const struct hmx_weights by = {ws, (uint32_t)last, by_columns};
         hmx_multiply(&plain, &activations, &by);
         if (differs()) leave(ENGINE_DIFFERS);
@@ -209,13 +223,14 @@ static void *at(uint32_t address) { return (void *)(uintptr_t)address; }
 int engine_reads(struct hmx_packet *found, const uint32_t *words, const uint32_t *registers) {
     const int taken = hmx_read(found, words, registers);
     const struct hmx_activations *by = &found->activations;
-    const int is_whole = by->order == HMX_CHANNEL_MINOR && by->rt % HMX_CROUTON_BYTES == RANGE;
+    const int is_by_fours = by->order == HMX_CHANNEL_MINOR && (by->rt % HMX_CROUTON_BYTES | 28) == RANGE;
+    const int is_whole = is_by_fours && by->rt % HMX_CHANNELS == HMX_CHANNELS - 1;
     switch (found->kind) {
     case HMX_MULTIPLY: {
         const int by_rows = by->rows != HMX_ROWS_DEEP;
         const enum hmx_columns columns = found->weights.columns;
         const int by_columns = columns == HMX_COLUMNS || columns == HMX_COLUMNS_SINGLE || columns == HMX_COLUMNS_DILATE;
-        return is_whole && by_rows && by_columns && by->rs % 32 == 0 ? taken : 0;
+        return is_by_fours && by_rows && by_columns && by->rs % 32 == 0 ? taken : 0;
     }
     case HMX_STORE_SUMS: return is_whole && found->bits == 8 ? taken : 0;
     case HMX_LOAD_BIAS: return found->has_high_words ? taken : 0;

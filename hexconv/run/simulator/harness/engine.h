@@ -25,7 +25,8 @@ int32_t hexconv_engine_unlock(void);
 /* mxclracc */
 int32_t hexconv_hmx_clear(void);
 
-/* { activation.ub(tile | tap, below | range)[:dilate|:single]:cm; weight.b(weights, last)[:dilate|:single] } */
+/* { activation.ub(tile | tap, below + range)[:dilate|:single]:cm; weight.b(weights, last)[:dilate|:single] }
+ * `below` is the distance to the crouton below, less the channels behind the last one that is multiplied. */
 #define HEXCONV_HMX_MULTIPLIES(each)                                    \
     each(multiply, HMX_ROWS, HMX_COLUMNS)                               \
     each(multiply_above_all, HMX_ROWS_ABOVE, HMX_COLUMNS)               \
