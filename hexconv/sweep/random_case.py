@@ -178,6 +178,8 @@ def executed_macs(case: Case) -> int:
     return total
 
 
+FEW_INPUTS = (3, 1, 2, 4, 5, 6, 8, 10, 16)
+"""Channels of an input whose croutons hold several taps of a kernel, where these are small enough."""
 LARGEST_MULTIPLIER = 2
 """The most output channels that a depthwise conv gets for each input channel."""
 OF_INTEGERS: tuple[Kernel, ...] = ("plain", "plain", "hvx")
@@ -251,12 +253,13 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
 
 
 def _chains(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
-    """Yield ever smaller chains; some of those for hvx have convs in groups, or few channels and wide rows."""
+    """Yield ever smaller chains; some have few channels, some of those for hvx wide rows too, or convs in groups."""
     if kind.kernel == "hvx" and kind.is_served and draw.is_one_in(6):
         yield from grouped(draw, kind, scope)
     if kind.kernel == "hvx" and kind.dtype in BYTES and kind.is_served and draw.is_one_in(3):
         yield from few_channels(draw, kind)
-    yield from _ever_smaller(draw, kind, scope)
+    has_few = kind.kernel == "hmx" and kind.is_served and draw.is_one_in(3)
+    yield from _ever_smaller(draw, kind, scope, draw.one_of(*FEW_INPUTS) if has_few else None)
 
 
 def _is_within(case: Case, scope: Scope) -> bool:
@@ -276,31 +279,42 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
     return Kind(dtype, drawn_filter_dtype(draw, dtype), kernel, is_served=not draw.is_one_in(UNSERVED[kernel]))
 
 
-def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
+def _ever_smaller(draw: Draw, kind: Kind, scope: Scope, inputs: int | None) -> Iterator[Chain]:
     """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one.
 
-    The last is the last conv without its padding, of which alone an output may have more rows than a scope allows.
+    The last is the last conv without its padding, of which alone an output may have more rows than a scope allows. A
+    stated number of input channels stays, those of the first conv.
     """
     convs = geometries(draw, draw.number(1, scope.convs))
     convs = shaped_for_engine(convs, scope) if kind.kernel == "hmx" and kind.is_served else convs
     skips = drawn_skips(draw, len(convs)) if kind.kernel != "hmx" and kind.dtype != "int16" else []
     convs = skipped(draw, convs, skips)
     for scale in SIZE_SCALES:
-        yield _chain(draw, kind, scope, convs, scale, skips)
+        yield _chain(draw, kind, scope, convs, scale, skips, inputs)
     for first in range(1, len(convs)):
         yield _chain(draw, kind, scope, convs[first:], 0.0)
     yield _chain(draw, kind, scope, [replace(convs[-1], padding=Padding())], 0.0)
 
 
 def _chain(
-    draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], scale: float, skips: Sequence[Skip] = ()
+    draw: Draw,
+    kind: Kind,
+    scope: Scope,
+    geometry: Sequence[Conv2d],
+    scale: float,
+    skips: Sequence[Skip] = (),
+    inputs: int | None = None,
 ) -> Chain:
     """Draw the sizes of a chain of given geometry, in which later convs add some tensors."""
     most = max(1, round(scope.channels * scale))
     channels = [_size(draw, most, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
+    channels[0] = inputs or channels[0]
     convs = []
     for index, conv in enumerate(geometry):
-        groups, channels[index + 1] = _groups(draw, *channels[index : index + 2])
+        if index or not inputs:
+            groups, channels[index + 1] = _groups(draw, *channels[index : index + 2])
+        else:
+            groups = 1
         for wanted in (channels[tensor] for tensor, last in skips if last == index):
             groups, channels[index + 1] = groups if wanted % groups == 0 else 1, wanted
         convs.append(replace(conv, out_channels=channels[index + 1], groups=groups))
