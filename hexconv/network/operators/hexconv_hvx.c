@@ -239,9 +239,12 @@ static void sum_part(const void *given, size_t first, size_t end) {
     const struct vectors *const work = given;
     const struct hexconv_sum *const form = work->form;
     const struct summed by = summed_by(form);
-    struct mends mends = {.row = bytes(form->code), .bits = load(form->bits), .powers = load(form->powers), .more = bytes(form->more)};
-    for (int i = 0; i < MENDED_PAIRS; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
-    for (int i = 0; form->way >> 2 == HEXCONV_TIES && i < 2; i++) mends.errors[i] = table_of(form->errors[i]), mends.ties[i] = table_of(form->ties[i]);
+    struct mends mends;
+    if (form->way >> 2 != HEXCONV_NO_PAIR) {
+        mends.row = bytes(form->code), mends.bits = load(form->bits), mends.powers = load(form->powers), mends.more = bytes(form->more);
+        for (int i = 0; i < MENDED_PAIRS; i++) mends.pairs[i].one = bytes(form->pairs[i][0]), mends.pairs[i].other = bytes(form->pairs[i][1]), mends.pairs[i].code = bytes(form->pairs[i][2]);
+        for (int i = 0; form->way >> 2 == HEXCONV_TIES && i < 2; i++) mends.errors[i] = table_of(form->errors[i]), mends.ties[i] = table_of(form->ties[i]);
+    }
     const int is_bare = form->way >> 1 & 1, is_less = form->way & 1;
 #define HAS_SUM(mended, is_bare, is_less) ((HEXCONV_SUMS) >> HEXCONV_WAY_OF_SUM(mended, is_bare, is_less) & 1)
 #define SUM(mended, is_bare, is_less)                                                                            \
