@@ -1,4 +1,4 @@
-"""Mend assembly that LLVM's assembler refuses: amounts in high registers, loops out of reach, loads of what is stored.
+"""Mend assembly of LLVM: amounts in high registers, loops out of reach, loads of what is stored, stores over stores.
 
 An instruction such as `valign(v1,v0,r2)` has three bits for its scalar register: r0 to r7. LLVM 22 sometimes leaves the
 amount in a higher one. Its assembler refuses the text, but its own object file keeps the three lower bits, and so names
@@ -33,6 +33,12 @@ right in both:
 
     before:  { memw(r29+#3584) = r0                after:  { memw(r29+#3584) = r0 }
                r6 = memw(r29+#3584) } :mem_noshuf          { r6 = memw(r29+#3584) }
+
+Kernels store whole vectors, whose last bytes later stores of scalars replace. LLVM puts such a pair into one packet,
+where the vector comes last. Where both have the same base and share bytes, the vector gets a packet of its own ahead:
+
+    before:  { memd(r7+#-496) = r3:2               after:  { vmem(r7+#-4) = v0 }
+               vmem(r7+#-4) = v0 }                         { memd(r7+#-496) = r3:2 }
 """
 
 import re
@@ -221,3 +227,45 @@ def _may_follow(load: str, packet: Sequence[str], end: str) -> bool:
     takes_new = any(f"r{number}.new" in line for number in result for line in others)
     leaves = "endloop" in end or any(_LEAVES_ROUTINE.search(line) for line in packet)
     return not (leaves or takes_new or written & (result | {int(base[1:])}))
+
+
+VECTOR_BYTES = 128
+_BYTES = {"b": 1, "h": 2, "w": 4, "d": 8}
+_STORES_SCALAR = re.compile(r"^\s*mem([bhwd])\((r\d+)(?:\+#(-?\d+))?\) = ")
+_STORES_VECTOR = re.compile(r"^\s*vmemu?\((r\d+)(?:\+#(-?\d+))?\)(?::nt)? = ")
+
+
+def with_stores_in_order(text: str) -> str:
+    """Return assembly that does the same on every simulator, in which no packet stores bytes twice.
+
+    A packet whose vector can't go ahead stays as it is.
+    """
+    return each_packet(text, _stored_in_order)
+
+
+def _stored_in_order(packet: Sequence[str], end: str) -> Sequence[str]:
+    """Return a packet, and before it the vector store whose bytes a scalar one replaces."""
+    vectors = [line for line in packet if _STORES_VECTOR.match(line)]
+    if len(vectors) != 1 or not any(_share_bytes(line, vectors[0]) for line in packet):
+        return whole(packet, end)
+    (store,) = vectors
+    part = [line for line in packet if line == store or _makes(line, store)]
+    rest = [line for line in packet if line not in part]
+    others = [instruction(line) for line in rest]
+    if not all(_may_go_ahead(instruction(line), others) for line in part):
+        return whole(packet, end)
+    return (*whole(part, "\t}"), *whole(rest, end.replace(f" {MARK}", "")))
+
+
+def _share_bytes(scalar: str, vector: str) -> bool:
+    """Whether a line stores a scalar into bytes that a vector is stored to, both from one register on."""
+    one, other = _STORES_SCALAR.match(scalar), _STORES_VECTOR.match(vector)
+    if not one or not other or one[2] != other[1]:
+        return False
+    first, begin = int(one[3] or 0), VECTOR_BYTES * int(other[2] or 0)
+    return first < begin + VECTOR_BYTES and begin < first + _BYTES[one[1]]
+
+
+def _makes(line: str, store: str) -> bool:
+    """Whether a line makes the vector that a store takes within their packet."""
+    return any(f"{name}.new" in store for name in instruction(line).writes)

@@ -13,7 +13,13 @@ from tvm.target import Target
 
 from hexconv.apart.process import Apart, Limits
 from hexconv.errors import HexconvWarning, Unsupported
-from hexconv.lower.encodable import NoLowRegister, with_loops_in_reach, with_low_registers, without_stored_loads
+from hexconv.lower.encodable import (
+    NoLowRegister,
+    with_loops_in_reach,
+    with_low_registers,
+    with_stores_in_order,
+    without_stored_loads,
+)
 from hexconv.lower.fewer_stalls import with_fewer_stalls
 from hexconv.written import scratch
 
@@ -157,7 +163,7 @@ def possible(text: str) -> str:
         Unsupported: an instruction names a register that it can't encode, and its packet can't be changed.
     """
     try:
-        return with_loops_in_reach(without_stored_loads(with_low_registers(text)))
+        return with_loops_in_reach(with_stores_in_order(without_stored_loads(with_low_registers(text))))
     except NoLowRegister as packet:
         raise _impossible(f"in the packet {packet}") from packet
 
