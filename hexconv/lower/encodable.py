@@ -34,8 +34,9 @@ right in both:
     before:  { memw(r29+#3584) = r0                after:  { memw(r29+#3584) = r0 }
                r6 = memw(r29+#3584) } :mem_noshuf          { r6 = memw(r29+#3584) }
 
-Kernels store whole vectors, whose last bytes later stores of scalars replace. LLVM puts such a pair into one packet,
-where the vector comes last. Where both have the same base and share bytes, the vector gets a packet of its own ahead:
+Kernels store whole vectors, some of whose bytes later stores of scalars replace: pixels over what was filled, the end
+of a row over what lies behind a pixel. LLVM puts such a pair into one packet, where the vector comes last. It gets a
+packet of its own ahead, unless the scalar goes to the stack, or both have the same base and share no byte:
 
     before:  { memd(r7+#-496) = r3:2               after:  { vmem(r7+#-4) = v0 }
                vmem(r7+#-4) = v0 }                         { memd(r7+#-496) = r3:2 }
@@ -231,12 +232,14 @@ def _may_follow(load: str, packet: Sequence[str], end: str) -> bool:
 
 VECTOR_BYTES = 128
 _BYTES = {"b": 1, "h": 2, "w": 4, "d": 8}
-_STORES_SCALAR = re.compile(r"^\s*mem([bhwd])\((r\d+)(?:\+#(-?\d+))?\) = ")
-_STORES_VECTOR = re.compile(r"^\s*vmemu?\((r\d+)(?:\+#(-?\d+))?\)(?::nt)? = ")
+_STORES_SCALAR = re.compile(r"^\s*(?:if \([^)]*\) )?mem([bhwd])\(([^)]*)\) [-+|&]?= ")
+_STORES_VECTOR = re.compile(r"^\s*(?:if \([^)]*\) )?vmemu?\(([^)]*)\)(?::\w+)? = ")
+_PLACE = re.compile(r"^(r\d+)(?:\+#(-?\d+))?$")
+_ON_STACK = re.compile(r"^(?:r29|r30|sp|fp)\b")
 
 
 def with_stores_in_order(text: str) -> str:
-    """Return assembly that does the same on every simulator, in which no packet stores bytes twice.
+    """Return assembly that does the same on every simulator, in which no packet stores a byte twice.
 
     A packet whose vector can't go ahead stays as it is.
     """
@@ -244,9 +247,9 @@ def with_stores_in_order(text: str) -> str:
 
 
 def _stored_in_order(packet: Sequence[str], end: str) -> Sequence[str]:
-    """Return a packet, and before it the vector store whose bytes a scalar one replaces."""
+    """Return a packet, and before it the vector store whose bytes a scalar one may replace."""
     vectors = [line for line in packet if _STORES_VECTOR.match(line)]
-    if len(vectors) != 1 or not any(_share_bytes(line, vectors[0]) for line in packet):
+    if len(vectors) != 1 or not any(_may_share_bytes(line, vectors[0]) for line in packet):
         return whole(packet, end)
     (store,) = vectors
     part = [line for line in packet if line == store or _makes(line, store)]
@@ -257,13 +260,16 @@ def _stored_in_order(packet: Sequence[str], end: str) -> Sequence[str]:
     return (*whole(part, "\t}"), *whole(rest, end.replace(f" {MARK}", "")))
 
 
-def _share_bytes(scalar: str, vector: str) -> bool:
-    """Whether a line stores a scalar into bytes that a vector is stored to, both from one register on."""
+def _may_share_bytes(scalar: str, vector: str) -> bool:
+    """Whether a line stores a scalar that may lie where a vector is stored to."""
     one, other = _STORES_SCALAR.match(scalar), _STORES_VECTOR.match(vector)
-    if not one or not other or one[2] != other[1]:
+    if not one or not other or _ON_STACK.match(one[2]):
         return False
-    first, begin = int(one[3] or 0), VECTOR_BYTES * int(other[2] or 0)
-    return first < begin + VECTOR_BYTES and begin < first + _BYTES[one[1]]
+    place, begin = _PLACE.match(one[2]), _PLACE.match(other[1])
+    if not place or not begin or place[1] != begin[1]:
+        return True
+    first, of_vector = int(place[2] or 0), VECTOR_BYTES * int(begin[2] or 0)
+    return first < of_vector + VECTOR_BYTES and of_vector < first + _BYTES[one[1]]
 
 
 def _makes(line: str, store: str) -> bool:

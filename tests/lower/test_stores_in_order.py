@@ -26,6 +26,11 @@ def test_what_makes_the_vector_goes_with_it() -> None:
     assert with_stores_in_order(packet(makes, scalar, store)) == packet(makes, store) + packet(scalar)
 
 
+@pytest.mark.parametrize("scalar", ["memb(r16+r24<<#0) = r6", "memh(r2++#2) = r3", "if (p0) memw(r1+#0) = r4"])
+def test_a_scalar_at_any_other_place_may_replace_bytes(scalar: str) -> None:
+    assert with_stores_in_order(packet(scalar, VECTOR)) == packet(VECTOR) + packet(scalar)
+
+
 @given(st.sampled_from("bhwd"), st.integers(-600, 600), st.integers(-3, 3))
 def test_a_packet_is_split_where_both_share_bytes(kind: str, scalar: int, vector: int) -> None:
     size = {"b": 1, "h": 2, "w": 4, "d": 8}[kind]
@@ -37,13 +42,14 @@ def test_a_packet_is_split_where_both_share_bytes(kind: str, scalar: int, vector
 @pytest.mark.parametrize(
     "lines",
     [
-        ("memd(r6+#-496) = r3:2", VECTOR),
+        ("memd(r29+#-496) = r3:2", VECTOR),
+        ("memd(r30+#-16) = r19:18", "vmem(r7+#0) = v0"),
+        ("memw(r2+#0) = r7", "vmem(r7++#1) = v0"),
         ("memd(r7+#-520) = r3:2", VECTOR),
-        ("memd(r7+#-496) = r3:2", "vmem(r7++#1) = v0"),
         ("memd(r7+#-496) = r3:2", "v1 = vmem(r7+#-4)"),
         ("memd(r7+#-496) = r3:2", "vmem(r7+#-4) = v0.new", "v0 = vadd(v0,v1)", "v2 = vsub(v0,v1)"),
     ],
-    ids=["another base", "other bytes", "a base that moves", "a load", "others read the vector that was there"],
+    ids=["the stack", "a frame", "a base that moves", "other bytes", "a load", "others read the vector that was there"],
 )
 def test_all_other_packets_stay(lines: tuple[str, ...]) -> None:
     assert with_stores_in_order(packet(*lines)) == packet(*lines)
