@@ -9,7 +9,7 @@ without these:
 
 7x7 with stride 2 over 3 channels becomes 7x1 with strides 2 and 1 over 21 channels, 3x3 becomes 1x1 over 27. What is
 padding is the zero point in all of its copies. An axis that is not unfolded keeps its padding, stride and dilation.
-`hexconv.spec.few_channels` says which chains' inputs are unfolded, and how.
+`hexconv.spec.phases` says which chains' inputs are unfolded, and how.
 """
 
 from collections.abc import Iterable

@@ -20,8 +20,7 @@ from hexconv.spec import Case, Chain, Conv2d, Extents, Padding, Plan, Requantize
 from hexconv.spec.choices import Engine
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.few_channels import unfolding_of
-from hexconv.spec.phases import in_phases
+from hexconv.spec.phases import in_phases, unfolding_of
 from hexconv.sweep.random_chains import Seeded
 from hexconv.tir.trees import all_of, steps_of, with_values
 from tests.deep import one_in

@@ -23,8 +23,7 @@ from hexconv.run.tensors import Array, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.choices import Engine
 from hexconv.spec.dtypes import Dtype
-from hexconv.spec.few_channels import unfolded_conv, unfolding_of
-from hexconv.spec.phases import in_phases
+from hexconv.spec.phases import in_phases, unfolded_conv, unfolding_of
 from hexconv.spec.unfolded import Unfolding
 from hexconv.sweep.random_chains import Seeded
 from tests.deep import one_in
