@@ -13,6 +13,10 @@ sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (
 engine-sweep: .venv/installed ## random cases for the matrix engine, three seeds: reports/engine_sweep.csv (takes hours, goes on where it was)
 	$(BIN)/python -m reports.engine_sweep
 
+.PHONY: engine-programs
+engine-programs: .venv/installed ## random networks for the matrix engine, built and called, ten seeds: build/sweeps/engine_programs.csv (takes hours, goes on where it was)
+	$(BIN)/python -m reports.engine_programs
+
 KILLED_ROWS ?= 1000
 KILLS ?= 10
 

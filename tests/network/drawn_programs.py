@@ -21,8 +21,8 @@ from tests.quantisers.tensors import CONTRIB, RANGES, Codes, Real
 from tests.verify.saturation import kept_exact
 
 Value = Codes | Real
-MOST_STEPS, MOST_ELEMENTS, MOST_INPUTS = 10, 30_000, 600
-"""Of a model; of a tensor; of a matrix product."""
+MOST_ELEMENTS, MOST_INPUTS = 30_000, 600
+"""Of a tensor; of a matrix product."""
 OLD_AXES = 10
 """The last opset in which no axis is counted from the end."""
 OLD_SPLITS = 12
@@ -68,15 +68,21 @@ class Programs(Network):
     OPSETS = (13, 14, 17, 18, 19, 20, *[21] * 4, 22, 24)
     WIDE_INTEGERS = False
     FLOAT_IMAGES = 0.8
+    CONVS, MOST_STEPS = 0.25, 10
+    """The share of the steps that are convs or blocks of them; the most steps."""
+
+    @property
+    def ways(self) -> Sequence["Operator"]:
+        """What steps that are no convs are drawn from."""
+        return [way for least, way in OPERATORS.values() if least <= self.opset]
 
     def drawn(self) -> Drawn:
         self.pool: list[Value] = [self.start()]
         while self.chance(0.3):
             self.pool.append(self.another())
-        ways = [way for least, way in OPERATORS.values() if least <= self.opset]
-        left = self.upto(MOST_STEPS)
+        ways, left = self.ways, self.upto(self.MOST_STEPS)
         while left:
-            way = type(self).convs if self.chance(0.25) else self.of(*ways)
+            way = type(self).convs if self.chance(self.CONVS) else self.of(*ways)
             source = self.pool[-1] if self.chance(0.5) else self.of(*self.pool)
             made = way(self, source)
             if made is not None and np.prod(made.shape) <= MOST_ELEMENTS:

@@ -20,7 +20,6 @@ from hexconv.network.operator_table import TABLE
 from hexconv.network.program_steps import Operation, Step, Window, moved_bytes
 from hexconv.verify import Asked, verify_network
 from tests.network.drawn_programs import OPERATORS, Programs, draw_program
-from tests.network.engine_programs import drawn_calls
 from tests.network.judged_programs import Apart, judged_program
 from tests.quantisers.tensors import Real
 from tests.quantisers.verified import unplanned
@@ -190,12 +189,3 @@ def test_code_gives_numpys_bytes(target: Any, indices: range, tmp_path: Path) ->
         runs = [step.run for step in verdict.steps if step.run]
         assert runs, f"draw_program({SEED}, {index})"
         assert [run for run in runs if not run.holds] == [], f"draw_program({SEED}, {index})"
-
-
-@pytest.mark.deep
-@pytest.mark.simulator
-def test_programs_on_the_engine_are_numpys_whenever_copies_are_performed() -> None:
-    """`python -m tests.network.engine_programs` calls as many as are asked for."""
-    called = list(drawn_calls(range(FEW)))
-    assert [each for each in called if each.is_wrong] == []
-    assert len(called) > FEW // 3

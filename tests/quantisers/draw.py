@@ -46,10 +46,7 @@ class Network(Around):
         self.steps = STEPS if self.integer.endswith("8") else STEPS * 200
         self.is_round, self.is_shared, self.is_torch = self.chance(0.3), self.chance(0.5), self.chance(0.2)
         is_nhwc, axes = self.chance(0.15), self.of(*[2] * 12, 1)
-        most = 32 if self.chance(0.08) else 7  # large ones have ties in plenty
-        sizes = tuple(self.upto(most) for _ in range(axes))
-        shape = (self.of(1, 1, 1, 2), self.upto(4), *sizes)
-        shape = (1, self.of(32, 64), *(min(size, 4) for size in sizes)) if self.chance(0.06) else shape
+        shape = self.shape_of_image(axes)
         is_float = self.form != "qoperator" and self.chance(self.FLOAT_IMAGES)
         stored = (shape[0], *shape[2:], shape[1]) if is_nhwc and axes == 2 else shape
         kind = helper.np_dtype_to_tensor_dtype(np.dtype("float32" if is_float else self.integer))
@@ -60,6 +57,13 @@ class Network(Around):
         self.is_nhwc, self.is_float = stored != shape, is_float
         values = random.standard_normal(stored) if is_float else self._codes(stored)
         self.feed = {"image": values.astype("float32" if is_float else self.integer)}
+
+    def shape_of_image(self, axes: int) -> tuple[int, ...]:
+        """Batch and channels of the image, and its sizes along so many axes."""
+        most = 32 if self.chance(0.08) else 7  # large ones have ties in plenty
+        sizes = tuple(self.upto(most) for _ in range(axes))
+        shape = (self.of(1, 1, 1, 2), self.upto(4), *sizes)
+        return (1, self.of(32, 64), *(min(size, 4) for size in sizes)) if self.chance(0.06) else shape
 
     def _codes(self, shape: Sequence[int]) -> Array:
         low, high = RANGES[self.integer]
