@@ -179,6 +179,8 @@ def _read_by_vectors(axes: BlockAxes) -> Parts:
     is_near = (PIXELS_OF_VECTOR - 1) * apart + channels <= VECTOR_BYTES or apart == channels == 2 * CHANNEL_BLOCK
     inside, edges = (axes.rows_made[0] * (count * tensor.channel_blocks) for count in _vectors_of_row(tensor))
     loads = tensor.unfolded.kernel[0] if tensor.unfolded else 1
+    if loads > 1:  # each row of taps has a predicate of its own, as an edge has
+        inside, edges = 0, inside + edges
     return Parts(
         **{"read_near" if is_near else "read": inside},
         read_edge=edges,

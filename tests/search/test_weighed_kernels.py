@@ -65,7 +65,9 @@ def test_the_answer_is_the_least_of_every_choice(objective: Objective, threads: 
         assert (best is None) == (not ways), number
         if best:
             least = value(best, COSTS[objective][0], question)
-            assert least == pytest.approx(min(ways), rel=question.slack or 1e-9), number
+            # One thread may take less memory than several, which is no way of `costs`.
+            fewer = objective == "footprint" and threads > 1 and least < min(ways)
+            assert fewer or least == pytest.approx(min(ways), rel=question.slack or 1e-9), number
             both |= {piece.figures.plan.kernel for piece in best.pieces if piece.figures.plan.kernel}
     assert both >= ({"hvx", "hmx"} if objective in ("time", "latency") and threads == 1 else {"hvx"})
 
