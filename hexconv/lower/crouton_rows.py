@@ -10,7 +10,7 @@ bytes: their weights are zeros. Nothing outside of a tensor is read or written: 
 earlier, and the result is rotated; stores that would end behind a row of the output are made of shorter ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import groupby
@@ -128,6 +128,27 @@ def predicate(name: str, *operands: tirx.Expr) -> tirx.Expr:
     return instructions.instruction(name, *operands, result=f"boolx{BYTES}")
 
 
+def copied_or_filled(
+    row: CroutonRow, copy: Callable[[Block, CroutonRow], None], fill: Callable[[Block, CroutonRow], None]
+) -> tirx.Stmt:
+    """Emit code that copies a row of the image, or fills it where the image has no such row.
+
+    Args:
+        row: the row.
+        copy: adds code that copies a row to croutons.
+        fill: adds code that fills one.
+    """
+    block = Block()
+    if row.is_there is None:
+        copy(block, row)
+        return block.statement()
+    block.when(row.is_there, lambda to: copy(to, row))
+    if row.blank is not None:
+        blank = replace(row, croutons=row.blank)
+        block.when(tirx.Not(row.is_there), lambda to: fill(to, blank))
+    return block.statement()
+
+
 class _Tile(Enum):
     """Whether the row of the image has all pixels of a tile, and all bytes of the vectors that load them."""
 
@@ -163,15 +184,7 @@ class CroutonRows:
 
     def emit_read(self, row: CroutonRow) -> tirx.Stmt:
         """Emit HVX code that copies a row of the image to croutons, or fills it where the image has no such row."""
-        block = Block()
-        if row.is_there is None:
-            self._read(block, row)
-        else:
-            block.when(row.is_there, lambda to: self._read(to, row))
-            if row.blank is not None:
-                blank = replace(row, croutons=row.blank)
-                block.when(tirx.Not(row.is_there), lambda to: self._fill(to, blank))
-        return block.statement()
+        return copied_or_filled(row, self._read, self._fill)
 
     def _fill(self, block: Block, row: CroutonRow) -> None:
         def crouton(at: Block, number: tirx.Expr) -> None:

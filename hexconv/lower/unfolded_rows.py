@@ -17,7 +17,7 @@ or end behind it, is moved inside, and its result is rotated.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, product
 from math import prod
@@ -26,7 +26,7 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.kernel.engine import CROUTON_BYTES
-from hexconv.lower.crouton_rows import HALVES, PIXELS_OF_VECTOR, READ, CroutonRow, predicate
+from hexconv.lower.crouton_rows import HALVES, PIXELS_OF_VECTOR, READ, CroutonRow, copied_or_filled, predicate
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.instructions import BYTES, VECTOR
 from hexconv.spec import Chain, Extents, tensor_extents
@@ -166,15 +166,7 @@ class UnfoldedRows:
 
     def emit_read(self, row: CroutonRow) -> tirx.Stmt:
         """Emit HVX code that makes a row of the unfolded input, or fills it where the input has no such row."""
-        block = Block()
-        if row.is_there is None:
-            self._read(block, row)
-        else:
-            block.when(row.is_there, lambda to: self._read(to, row))
-            if row.blank is not None:
-                blank = replace(row, croutons=row.blank)
-                block.when(tirx.Not(row.is_there), lambda to: self._fill(to, blank))
-        return block.statement()
+        return copied_or_filled(row, self._read, self._fill)
 
     def _fill(self, block: Block, row: CroutonRow) -> None:
         def crouton(at: Block, number: tirx.Expr) -> None:
