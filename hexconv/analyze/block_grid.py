@@ -73,6 +73,7 @@ from hexconv.kernel.engine import (
     TileRow,
     engine_diagonal,
     engine_filter,
+    filter_argument,
     is_converted,
     kernel_copies,
     read_blocks,
@@ -229,6 +230,10 @@ class BlockAxes:
             engine_filter(self.chain, index).physical_shape if self.is_of_engine else packed_filter(self.chain, index)
         )
 
+    def filter_argument_elements(self, index: int) -> int:
+        """Count the weights that the filter of conv `index` has in memory, with what fills them up."""
+        return filter_argument(self.chain, index).elements if self.is_of_engine else prod(self.packed_filter(index))
+
     @property
     def is_of_engine(self) -> bool:
         """Whether the matrix engine multiplies."""
@@ -344,7 +349,7 @@ def blocks_traffic(axes: BlockAxes) -> dict[str, Integers]:
     chain, resident = axes.chain, axes.plans.flags("filters", "resident")
     traffic = {"input": axes.rows_made[0] * (_row_elements(axes, 0) * DTYPE_BYTES[chain.dtype])}
     for number in chain.filters:
-        filter_bytes = prod(axes.packed_filter(number - 1)) * DTYPE_BYTES[chain.dtype_of_filters]
+        filter_bytes = axes.filter_argument_elements(number - 1) * DTYPE_BYTES[chain.dtype_of_filters]
         traffic[filter_name(number)] = np.where(resident, 1, axes.stagings[number]) * filter_bytes
     written = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(axes.convs[-1])]
     traffic["output"] = np.full((1, 1, 1), written, axes.kind)

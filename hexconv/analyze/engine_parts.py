@@ -16,7 +16,7 @@ without a price is free.
     filled        vectors of fringe of the input
     read_byte, read_block   runs of up to 32 bytes of an input that HVX copies one by one, and of one in blocks
     read_short    stores that fill what a pixel of such runs lacks to whole blocks of 32 bytes
-    filter        vectors of filters that HVX copies
+    filter        vectors of filters that HVX copies, or widens
     staged        tiles of filters
     written, written_part, written_near   vectors of 4 pixels that HVX writes as pixels: of whole vectors of channels,
                   of others, near as above
@@ -40,7 +40,8 @@ import numpy as np
 from hexconv.analyze.block_grid import BlockAxes, engine_packets_of
 from hexconv.analyze.exact import Integers, ceil_divide
 from hexconv.kernel.cost import Parts
-from hexconv.kernel.engine import EXPONENTS, is_converted
+from hexconv.kernel.engine import EXPONENTS, filter_argument, is_converted
+from hexconv.kernel.layouts import FEW_INPUTS_TAG
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES
 from hexconv.spec.activations import TABLE
 from hexconv.spec.chain import IN_BLOCKS, PIXELS
@@ -118,12 +119,14 @@ def parts_beside_engine(axes: BlockAxes, threads: int = 1) -> Parts:
         )
         found.add({name: count * dealt.of_tiles(index) for name, count in results.items()})
         found["step"] = found["step"] + axes.tiles(index) * axes.slabs_made[index + 1]
-    overlaps, filters = axes.plans.flags("buffering", "double"), _of_filters(axes)
+    overlaps, widened = axes.plans.flags("buffering", "double"), _of_filters(axes, of_widened=True)
+    filters = _of_filters(axes, of_widened=False)
     by_vectors = _read_by_vectors(axes)
     of_input = by_vectors if _is_read_by_hvx(axes) else _read_by_bytes(axes)
     lines = (by_vectors or _read_by_bytes(axes), dealt.of_lines), (_written_by_vectors(axes), dealt.of_lines)
     for parts, share in (*lines, (filters, 1 / threads)):
         found.add({name: count * ~overlaps * share for name, count in parts.items()})
+    found.add({name: count / threads for name, count in widened.items()})
     for parts in (of_input or _read_by_bytes(axes), filters, _written_by_bytes(axes)):
         shares = {name: dealt.of_lines if _is_of_hvx(name, axes) else 1 for name in parts}
         found.add({f"started_{name}": count * overlaps * shares[name] for name, count in parts.items()})
@@ -218,10 +221,12 @@ def _stored_vectors(axes: BlockAxes) -> Integers:
     return axes.slabs_made[0] * (tensor.column_blocks * tensor.channel_blocks * COLUMN_BLOCK * HALVES)
 
 
-def _of_filters(axes: BlockAxes) -> Parts:
-    """Count the parts of staging filters."""
+def _of_filters(axes: BlockAxes, of_widened: bool) -> Parts:
+    """Count the parts of staging filters: of depthwise ones, which HVX widens always, or of the others."""
     resident, found = axes.plans.flags("filters", "resident"), Parts()
     for number in axes.chain.filters:
+        if (filter_argument(axes.chain, number - 1).name == FEW_INPUTS_TAG) != of_widened:
+            continue
         times = resident * 1 + ~resident * axes.stagings[number]
         found["filter"] = found["filter"] + times * (prod(axes.packed_filter(number - 1)) // VECTOR_BYTES)
         found["staged"] = found["staged"] + times * (resident * 1 + ~resident * axes.tiles(number - 1))

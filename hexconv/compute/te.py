@@ -13,7 +13,7 @@ from hexconv.compute.stored import Index, Position, Stored
 from hexconv.errors import Unsupported
 from hexconv.kernel import NestLayouts, documented_layouts, has_bytes_apart, has_runs, input_layout
 from hexconv.kernel.form import without_groups
-from hexconv.kernel.layouts import Diagonal
+from hexconv.kernel.layouts import Diagonal, Packing
 from hexconv.layout import Layout
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE, TABLE
@@ -21,7 +21,16 @@ from hexconv.spec.addition import Add
 from hexconv.spec.code_sums import CodeSum, integer_form
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK, added_at, unstored_columns
-from hexconv.spec.names import INPUT_CACHE, OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
+from hexconv.spec.names import (
+    INPUT_CACHE,
+    OUTPUT,
+    OUTPUT_CACHE,
+    accumulator,
+    bias_name,
+    filter_cache,
+    filter_name,
+    intermediate,
+)
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.strips import Strips
 from hexconv.spec.unfolded import Unfolding
@@ -90,8 +99,8 @@ class Filter:
     """The filter that a conv multiplies with.
 
     Attributes:
-        tensor: the packed filter.
-        layout: the layout of the packed filter.
+        tensor: the packed filter that is multiplied: the argument, or what is made of it.
+        layout: the layout of the filter that is multiplied.
         channels: the input channels that an output channel has weights for.
         zero_point: the zero point of its elements.
         diagonal: the input channels that it has for each output channel, if these differ; else None.
@@ -457,7 +466,8 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     stored = _all_stored(chain, layouts, strips)
     layout = input_layout(chain, strips.images if strips else None)
     image = Image(te.placeholder(layout.physical_shape, chain.dtype, "input"), layout)
-    filters = [_filter(chain, layouts, index) for index in range(len(chain.conv))]
+    packed = [_filter_argument(layouts, index) for index in range(len(chain.conv))]
+    filters = [_filter(chain, layouts, index, argument) for index, argument in enumerate(packed)]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     vectors = _vectors(chain, layouts)
     tensors = [pack_input(image, stored[0], chain.padding_value(0), strips, chain.unfolded)]
@@ -472,7 +482,7 @@ def chain_module(chain: Chain, layouts: NestLayouts | None = None, strips: Strip
     tensor = tensors[-1]
     if layouts.lays_output_out:
         tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], layouts.output))
-    packed = [filter.tensor for filter, conv in zip(filters, chain.conv, strict=True) if not conv.pool]
+    packed = [argument for argument, conv in zip(packed, chain.conv, strict=True) if not conv.pool]
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
     arguments = [image.tensor, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
@@ -551,16 +561,46 @@ def _stage(
     return epilogue(conv, sums, operands, output, fringe, chain.output_dtype(index), name)
 
 
-def _filter(chain: Chain, layouts: NestLayouts, index: int) -> Filter:
+def _filter_argument(layouts: NestLayouts, index: int) -> te.Tensor:
+    """The argument with the packed filter of conv `index`."""
+    shape, dtype = layouts.filter_arguments[index].physical_shape, layouts.packings[index].dtype
+    return te.placeholder(shape, dtype, filter_name(index + 1))
+
+
+def _filter(chain: Chain, layouts: NestLayouts, index: int, argument: te.Tensor) -> Filter:
     """The packed filter of conv `index`."""
-    layout = layouts.filters[index]
-    packing = layouts.packings[index]
-    tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
+    layout, packing = layouts.filters[index], layouts.packings[index]
+    tensor = widened(argument, layout, packing, index) if packing.memory else argument
     channels = chain.filter_shapes[index][1]
     if packing.added:
         return Filter(tensor, layout, channels, 0, packing.diagonal, chain.conv[index].kernel[0])
     zero_point = chain.conv[index].filter_zero_point + packing.shift
     return Filter(tensor, layout, channels, zero_point, packing.diagonal)
+
+
+def widened(argument: te.Tensor, layout: Layout, packing: Packing, index: int) -> te.Tensor:
+    """Widen the filter of conv `index` to the layout of its cache, with zeros where memory has no weights.
+
+    Args:
+        argument: the filter in memory.
+        layout: the layout of the cache.
+        packing: how the filter lies in memory; where each output has one input of its own, the diagonal of blocks.
+        index: the number of the conv, from 0.
+    """
+    memory = packing.memory
+    assert memory, "a filter that memory holds without some zeros"
+
+    def element(*at: tirx.Var) -> tirx.Expr:
+        output, channel, row, column = layout.logical_index(at)
+        if packing.diagonal:
+            is_there = tirx.EQ(tirx.floormod(output, CHANNEL_BLOCK), channel)
+            channel = 0
+        else:
+            is_there = channel < memory.stored_extent("I")
+        weight = argument[memory.physical_index(o=output, i=channel, h=row, w=column)]
+        return te.if_then_else(is_there, weight, tirx.const(0, packing.dtype))
+
+    return te.compute(layout.physical_shape, element, name=filter_cache(index + 1))
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

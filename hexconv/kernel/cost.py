@@ -22,7 +22,7 @@ class Parts(defaultdict[str, Any]):
     def add(self, others: Mapping[str, Any], times: float = 1) -> None:
         """Add the counts of `others`, each multiplied by `times`."""
         for name, count in others.items():
-            self[name] += times * count
+            self[name] = self[name] + times * count  # not in place: plans are several, or one for all
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from hexconv.kernel.engine import engine_filter, engine_packing
 from hexconv.kernel.form import Form
 from hexconv.kernel.layouts import Packing
 from hexconv.layout import Layout
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.vectors import Array
 
 
@@ -52,8 +53,9 @@ class Croutons(Form):
         return engine_filter(chain, self.conv.index), engine_packing(chain, self.conv.index)
 
     def summed_weights(self, filter: Array) -> Array:
-        """Sum over all but the output channels of OIHW8i32o4i."""
-        return filter.sum(axis=(1, 2, 3, 4, 6)).ravel()
+        """Sum over all but the output channels of OIHW8i32o4i, OIHW32o4i or OIHW32o."""
+        lanes = filter.ndim - (1 if filter.shape[-1] == CHANNEL_BLOCK else 2)
+        return filter.sum(axis=tuple(axis for axis in range(1, filter.ndim) if axis != lanes)).ravel()
 
     @property
     def products(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hexconv.kernel.layouts import FILTER_TAG, Diagonal, NestLayouts, Packing
+from hexconv.kernel.layouts import FEW_INPUTS_TAG, FILTER_TAG, Diagonal, NestLayouts, Packing
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents, blocks, unstored_columns
@@ -507,6 +507,33 @@ def engine_filter(chain: Chain, index: int) -> Layout:
     return packed(tag, (outputs, diagonal.channels if diagonal else inputs, copies * rows, columns))
 
 
+FOURS_TAG = "OIHW32o4i"
+"""For filters of which not all fours of 32 inputs are there: a cache has zeros behind them."""
+
+
+def filter_argument(chain: Chain, index: int) -> Layout:
+    """Return the layout of the filter of conv `index` in memory, without the zeros that its cache holds.
+
+    A depthwise conv has one weight for an output and a tap, of 32 that the engine multiplies. Of a dense conv, the last
+    32 inputs may have fewer fours. What a filter's zero point takes off is added to every weight, to those as well.
+
+    >>> from hexconv.spec import Chain, Conv2d
+    >>> convs = Conv2d(out_channels=24), Conv2d(out_channels=24, kernel=(3, 3), groups=24)
+    >>> chain = Chain(input=(1, 8, 8, 48), dtype="uint8", filter_dtype="int8", conv=convs)
+    >>> [filter_argument(chain, index).physical_shape for index in (0, 1)]
+    [(1, 12, 1, 1, 32, 4), (1, 1, 3, 3, 32)]
+    """
+    outputs, inputs, rows, columns = chain.filter_shapes[index]
+    shape = outputs, inputs, kernel_copies(chain, index) * rows, columns
+    conv, depthwise = chain.conv[index], packed(FEW_INPUTS_TAG, shape)
+    is_depthwise = conv.groups == conv.out_channels > inputs == 1
+    if is_depthwise and depthwise.elements >= FOUR_BYTES and not less_zero_point(chain, index):
+        return depthwise
+    if not conv.is_grouped and 4 * fours(chain, index) == CHANNEL_BLOCK and blocks(inputs, 4) % (CHANNEL_BLOCK // 4):
+        return packed(FOURS_TAG, shape)
+    return engine_filter(chain, index)
+
+
 def fours(chain: Chain, index: int) -> int:
     """Return how many times four input channels of a crouton conv `index` multiplies.
 
@@ -556,6 +583,7 @@ def engine_packing(chain: Chain, index: int) -> Packing:
     taps = packed_taps(chain.conv[index], stride_phases(chain)[index])
     added = less_zero_point(chain, index)
     unfolded = chain.unfolded.kernel if chain.unfolded and index == 0 else (1, 1)
+    memory, cached = filter_argument(chain, index), engine_filter(chain, index)
     return Packing(
         "int8",
         shift,
@@ -564,6 +592,7 @@ def engine_packing(chain: Chain, index: int) -> Packing:
         taps=taps,
         added=added,
         unfolded=unfolded,
+        memory=memory if memory != cached else None,
     )
 
 

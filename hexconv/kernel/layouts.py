@@ -120,6 +120,7 @@ class Packing:
         added: what each further kernel, below the first, holds in the place of every weight. What is multiplied is the
             sum of all of them, and has no zero point.
         unfolded: the rows and columns of taps that are packed as input channels (`hexconv.spec.unfolded`).
+        memory: the layout of the argument, where its cache holds zeros that memory does not; None where both are one.
     """
 
     dtype: str
@@ -130,6 +131,7 @@ class Packing:
     taps: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
     unfolded: tuple[int, int] = (1, 1)
+    memory: Layout | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class NestLayouts:
     Attributes:
         activations: the layouts of the input cache, of every intermediate and of the output cache.
         output: the layout of the output: that of its cache, or another one.
-        filters: the layout of each conv's filter; the argument and its cache share it.
+        filters: the layout of the cache of each conv's filter; its argument shares it, but for what `Packing` says.
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
         channel_units: per activation, the channels that one step along its axis C counts: 4, 8, 16, 32, 64 or 128; 1
             for an input whose pixels lie side by side without a byte between them.
@@ -173,6 +175,12 @@ class NestLayouts:
     channel_units: tuple[int, ...]
     packings: tuple[Packing, ...]
     flips: bool = False
+
+    @property
+    def filter_arguments(self) -> tuple[Layout, ...]:
+        """The layout of each conv's filter as an argument."""
+        pairs = zip(self.filters, self.packings, strict=True)
+        return tuple(packing.memory or cached for cached, packing in pairs)
 
     @property
     def has_rows(self) -> bool:

@@ -56,6 +56,7 @@ from hexconv.lower.hvx.parameters import Constants, offsets, scales, scales_of
 from hexconv.lower.hvx.stores import BLOCK_PIXELS, as_codes
 from hexconv.lower.rows_of_pixels import TOUCH
 from hexconv.lower.unfolded_rows import UnfoldedRows
+from hexconv.lower.widened_filters import WIDENED, WidenedFilter
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.capacities import SCOPE
@@ -407,6 +408,8 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
             by = ends[0].unfolded
             reader = UnfoldedRows(ends[0], by, dtype) if by else CroutonRows(ends[0], dtype)
             return reader.emit_read(row)
+        if widened := marks.read(WIDENED, WidenedFilter, statement):
+            return widened.emit()
         if row := marks.read(WRITE, CroutonRow, statement):
             return CroutonRows(ends[-1], dtype).emit_write(row)
         return statement

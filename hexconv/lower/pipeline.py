@@ -36,6 +36,7 @@ from hexconv.lower.rows_of_pixels import mark_rows, mark_unfolded, unclamped
 from hexconv.lower.shared_caches import names_sharing, with_shared_memory
 from hexconv.lower.step_calls import IN_ROWS, fill, mark, take_out
 from hexconv.lower.unfolded_rows import read_in_loops
+from hexconv.lower.widened_filters import mark_widened
 from hexconv.schedule import stripe
 from hexconv.schedule.stream import Scheduled
 from hexconv.spec import Case, Conv2d, nest_of, tensor_extents
@@ -276,10 +277,8 @@ def lower_for_engine(scheduled: Scheduled, convs: Sequence[RowConv], threads: in
     images = len(tensor_extents(chain)[0].images)
     nest = nest if images == 1 else nest.to(read_images_apart(nest.main, images))
     nest = nest.to(mark_unfolded(nest.main, chain)) if chain.unfolded else nest
-    plain, marked = (
-        _flat(nest),
-        through(ENGINE_STAGES, nest.to(mark_rows(nest.main, chain, nest.scheduled.overlaps))),
-    )
+    rows_marked = mark_rows(nest.main, chain, nest.scheduled.overlaps)
+    plain, marked = _flat(nest), through(ENGINE_STAGES, nest.to(mark_widened(rows_marked, chain)))
     sums, without = ({accumulator(number) for number in some} for some in ([conv.number for conv in convs], converted))
     tidied = tvm.ir.transform.Sequential([tirx.transform.StmtSimplify(), tirx.transform.RemoveNoOp()])
     dealt = deal_rows(marked.main, threads)

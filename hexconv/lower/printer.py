@@ -137,7 +137,7 @@ def _with_layouts(lines: Sequence[Line], case: Case) -> Iterator[Line]:
 def _layouts(case: Case) -> dict[str, str]:
     """Name the layout of every argument."""
     layouts = layouts_of(case.chain, case.settled)
-    filters = {filter_name(number): layout.name for number, layout in enumerate(layouts.filters, 1)}
+    filters = {filter_name(number): layout.name for number, layout in enumerate(layouts.filter_arguments, 1)}
     numbers = range(1, len(case.chain.conv) + 1)
     of_channels = {numbered(name, number): "O" for number in numbers for name in (*OF_CHANNELS, OFFSET)}
     scales = {numbered(SCALES, number): "O, vector after vector" for number in numbers}

@@ -145,7 +145,7 @@ def _with_rows(statement: tirx.Stmt, marked: Callable[[CroutonRow], tirx.Stmt | 
     mark = marked(_row_of(statement, store, of_rows, loops))
     for loop in reversed(rows):
         mark = mark and around(loop, mark)
-    return _as_part(statement, mark) if mark else statement
+    return as_part(statement, mark) if mark else statement
 
 
 def _of_channels(condition: tirx.Expr, loops: Sequence[tirx.For]) -> bool:
@@ -153,7 +153,7 @@ def _of_channels(condition: tirx.Expr, loops: Sequence[tirx.For]) -> bool:
     return uses(condition, *(loop.loop_var for loop in loops if loop_name(loop) == "ci"))
 
 
-def _as_part(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
+def as_part(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
     """Let a statement stand for the loop that begins a part of the nest; any other loop is not needed any more."""
     if PART not in loop.annotations:
         return body

@@ -158,7 +158,7 @@ def packed_arguments(chain: Chain, tensors: Tensors, plan: Plan | None = None) -
     filters = [
         _packed(filter, layout, packing) if filter.size else filter
         for filter, layout, packing in zip(
-            _as_computed(chain, tensors.filters, layouts), layouts.filters, layouts.packings, strict=True
+            _as_computed(chain, tensors.filters, layouts), layouts.filter_arguments, layouts.packings, strict=True
         )
     ]
     arguments = {INPUT: packed_image(chain, tensors.image)}
@@ -184,7 +184,9 @@ def _as_computed(chain: Chain, filters: Sequence[Array], layouts: NestLayouts) -
     """Return filters as the nest has them: in a nest of rows, zero points fill the gaps of groups that it has."""
     computed = without_groups(chain) if layouts.has_rows else chain
     for index, (conv, filter) in enumerate(zip(computed.conv, filters, strict=True)):
-        if diagonal := layouts.packings[index].diagonal:
+        if layouts.packings[index].memory:
+            yield filter
+        elif diagonal := layouts.packings[index].diagonal:
             yield diagonal.blocks_of(_filled_up(conv, diagonal.groups, filter, diagonal.planes * CHANNEL_BLOCK))
         else:
             groups = chain.conv[index].groups

@@ -19,7 +19,7 @@ from hexconv.schedule import primitives
 from hexconv.schedule.primitives import Tiles
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import OUTPUT, accumulator
+from hexconv.spec.names import OUTPUT, accumulator, filter_cache
 from hexconv.tir.loops import REDUCTION, Loops, is_unit, loop_roles
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
@@ -91,7 +91,7 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, layouts: N
         number=index + 1,
         sums=sums,
         epilogue=epilogue,
-        filter_cache=None if chain.conv[index].pool else sch.cache_read(sums, 1, filter_scope(layouts, index, plan)),
+        filter_cache=None if chain.conv[index].pool else _staged_filter(sch, sums, index, layouts, plan),
         filter_loops=_filter_loops(layouts.filters[index]),
         # Dense convs of few channels keep the documents' loop of 32, guarded.
         rc_block=CHANNEL_BLOCK
@@ -101,6 +101,16 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, layouts: N
         source_axes=_source_axes(chain, index, layouts),
         filter_axes=_filter_axes(layouts, index),
     )
+
+
+def _staged_filter(sch: Schedule, sums: SBlockRV, index: int, layouts: NestLayouts, plan: Plan) -> SBlockRV:
+    """Stage a filter in its cache, as it lies, or widened."""
+    scope = filter_scope(layouts, index, plan)
+    if not layouts.packings[index].memory:
+        return sch.cache_read(sums, 1, scope)
+    block = sch.get_sblock(filter_cache(index + 1))
+    sch.set_scope(block, 0, scope)
+    return block
 
 
 def filter_scope(layouts: NestLayouts, index: int, plan: Plan) -> str:
