@@ -2,7 +2,8 @@
 
 ResNet-18 and ResNet-50 (He et al. 2015), MobileNetV2 (Sandler et al. 2018) and V3, large (Howard et al. 2019),
 GoogLeNet (Szegedy et al. 2014), SqueezeNet 1.1 (Iandola et al. 2016), EfficientNet-B0 (Tan, Le 2019), DenseNet-121
-(Huang et al. 2016). A norm that no conv stands before, as in DenseNet, is a depthwise conv of 1x1.
+(Huang et al. 2016), and VGG-16 (Simonyan, Zisserman 2014), whose two wide layers behind the convs are left out: a mean
+of each channel stands there. A norm that no conv stands before, as in DenseNet, is a depthwise conv of 1x1.
 """
 
 from typing import Any
@@ -208,4 +209,14 @@ def densenet121() -> tuple[Full, str]:
     return net, net.classes(norm(x, channels), channels)
 
 
-FURTHER = (resnet50, googlenet, squeezenet, mobilenet_v3, efficientnet_b0, densenet121)
+def vgg16() -> tuple[Full, str]:
+    net = Full("vgg16", 3, 224)
+    x, channels = "image", 3
+    for wide, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(count):
+            x, channels = net.rectified(x, wide, channels, 3, 3, pads=[1] * 4), wide
+        x = net.node("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    return net, net.classes(x, channels)
+
+
+FURTHER = (resnet50, googlenet, squeezenet, mobilenet_v3, efficientnet_b0, densenet121, vgg16)
