@@ -14,7 +14,7 @@ engine-sweep: .venv/installed ## random cases for the matrix engine, three seeds
 	$(BIN)/python -m reports.engine_sweep
 
 .PHONY: engine-programs
-engine-programs: .venv/installed ## random networks for the matrix engine, built and called, ten seeds: build/sweeps/engine_programs.csv (takes hours, goes on where it was)
+engine-programs: .venv/installed ## random networks for the matrix engine, built and called, ten seeds: reports/engine_programs.csv (takes hours, goes on where it was)
 	$(BIN)/python -m reports.engine_programs
 
 KILLED_ROWS ?= 1000

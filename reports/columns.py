@@ -12,6 +12,7 @@ from hexconv.sweep.survey import COLUMNS
 from reports import (
     bytes,
     called,
+    engine_programs,
     engine_sweep,
     fits,
     hmx,
@@ -98,6 +99,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "hvx.csv": ("make bench", hvx.COLUMNS),
     "hvx_int16.csv": ("make bench", hvx.COLUMNS),
     "hmx.csv": ("make bench", _of(hmx.Row)),
+    "engine_programs.csv": ("make engine-programs", _of(engine_programs.Row)),
     "engine_sweep.csv": ("make engine-sweep", _of(engine_sweep.Row)),
     "trapped_words.csv": ("make trapped-words", _of(trapped_words.Row)),
     "mlir.csv": ("make mlir", _of(mlir.Row)),

@@ -1,4 +1,4 @@
-"""Random networks for the matrix engine, built and called: `build/sweeps/engine_programs.csv` gets a row a seed.
+"""Random networks for the matrix engine, built and called: `reports/engine_programs.csv` gets a row a seed.
 
 python -m reports.engine_programs --seeds 6001 6002
 
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--draws", type=int, default=DRAWS, help="networks of each seed")
     parser.add_argument("--first", type=int, help="draw this one and those behind it, and write no row")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where journals lie")
-    parser.add_argument("--csv", type=Path, default=FOLDER / "engine_programs.csv", help="the table")
+    parser.add_argument("--csv", type=Path, default=Path("reports/engine_programs.csv"), help="the table")
     options = parser.parse_args(arguments)
     wrong = 0
     # The operators of all networks are compiled once, not those of each, which takes longer than all else.

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from hexconv.network.operator_table import TABLE
+from reports.engine_programs import DRAWS, SEEDS
 from reports.engine_sweep import CASES, Row
 
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -41,6 +42,15 @@ def test_no_drawn_case_of_the_matrix_engine_is_wrong() -> None:
     assert (table["holding"] + table["refused"] == CASES).all()
     assert (table["refused"] <= CASES * 0.01).all()
     assert (table[["engine_cases", "double_cases"]] >= CASES * 0.4).all(axis=None)
+
+
+def test_no_drawn_network_of_the_matrix_engine_is_wrong() -> None:
+    table = pd.read_csv(REPORTS / "engine_programs.csv")
+    assert not table.duplicated("seed").any()
+    assert (table["wrong"] == 0).all()
+    assert (table["holding"] + table["refused"] + table["apart"] == table["programs"]).all()
+    assert table["programs"].sum() >= len(SEEDS) * DRAWS
+    assert table[["fast_programs", "shared_programs"]].sum().ge(0.25 * table["holding"].sum()).all()
 
 
 @pytest.mark.parametrize("status", ["differs", "failed", "crashed", "overran", "out_of_memory"])
