@@ -30,7 +30,7 @@ TABLE_BYTES = 4 * TABLE_WORDS
 EXPONENTS = (24, 16, 8, 0)
 """The exponents of the stores that write bytes 0 to 3 of a sum."""
 TABLES_WORDS = len(EXPONENTS) * TABLE_WORDS
-"""The words of the bias tables of a block of 32 output channels."""
+"""The words of the bias tables of a block of 32 output channels, in VTCM."""
 RECTIFIED = 2
 """The shape of a convert that makes negative sums 0."""
 WHOLE_SCALE = 2048
@@ -394,8 +394,11 @@ def is_converted(conv: Conv2d) -> bool:
 
 
 def tables_words(conv: Conv2d) -> int:
-    """Return the words of the bias tables that a conv has for a block of 32 output channels."""
-    return TABLE_WORDS if is_converted(conv) else TABLES_WORDS
+    """Return the words that a conv has in memory for the bias tables of a block of 32 output channels.
+
+    Tables of four exponents differ in them alone: memory has what they add to the sums, once.
+    """
+    return TABLE_WORDS if is_converted(conv) else CHANNEL_BLOCK
 
 
 LARGEST_WEIGHT = 127
@@ -607,27 +610,12 @@ def in_croutons(chain: Chain, documented: NestLayouts) -> NestLayouts:
     )
 
 
-def bias_tables(offsets: Array) -> Array:
-    """Return the tables of all blocks of channels, int32: four of each, by exponent.
-
-    Args:
-        offsets: what every channel adds to its sums, int32, whole blocks of 32 channels.
-    """
-    added = offsets.reshape(-1, 1, CHANNEL_BLOCK).repeat(len(EXPONENTS), axis=1)
-    low = np.array([table_word(exponent, WHOLE_SCALE) for exponent in EXPONENTS], np.int64)
-    return _tables(np.broadcast_to(low[None, :, None], added.shape), added)
-
-
 def convert_tables(words: Array, added: Array) -> Array:
-    """Return the tables of all blocks of channels by which sums become results: one of each.
+    """Return the tables of all blocks of channels by which sums become results: 32 low words, then 32 high ones.
 
     Args:
         words: the low word of every channel, whole blocks of 32 channels.
         added: what every channel adds to its sums.
     """
-    return _tables(words.reshape(-1, CHANNEL_BLOCK), added.reshape(-1, CHANNEL_BLOCK))
-
-
-def _tables(low: Array, high: Array) -> Array:
-    """Lay tables out: 32 low words, then 32 high ones."""
-    return np.concatenate([low, high], axis=-1).astype(np.int64).astype(np.uint32).view(np.int32).ravel()
+    tables = np.concatenate([each.reshape(-1, CHANNEL_BLOCK) for each in (words, added)], axis=-1)
+    return tables.astype(np.int64).astype(np.uint32).view(np.int32).ravel()

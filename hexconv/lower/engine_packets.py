@@ -29,14 +29,16 @@ from hexconv.compute.requantised import converts
 from hexconv.kernel import NestLayouts
 from hexconv.kernel.engine import (
     CROUTON_BYTES,
+    EXPONENTS,
     LINE_BYTES,
     RECTIFIED,
+    TABLE_WORDS,
     TABLES_WORDS,
     TAP_BYTES,
     WHOLE,
+    WHOLE_SCALE,
     TapPacket,
     TileRow,
-    bias_tables,
     convert_tables,
     is_converted,
     kernel_copies,
@@ -274,8 +276,17 @@ class EngineConv:
             self._store(block, at, 0, "_after", retains=False)
 
     def _stage_tables(self, block: Block, number: tirx.Expr) -> None:
-        """Copy the tables of a block of channels to VTCM."""
+        """Write the tables of a block of channels to VTCM: a copy, or those of four exponents, which add the same."""
         size = tables_words(self.conv.spec)
+        if not is_converted(self.conv.spec):
+            added = instructions.moved(tirx.BufferLoad(self.tables, [tirx.Ramp(number * size, 1, size)]))
+            added = block.bind("added", added, instructions.VECTOR)
+            for place, exponent in enumerate(EXPONENTS):
+                word = instructions.signed(table_word(exponent, WHOLE_SCALE))
+                for half, vector_of in enumerate((instructions.splat(word), added)):
+                    begin = place * TABLE_WORDS + half * CHANNEL_BLOCK
+                    block.store(self.converts, tirx.Ramp(begin, 1, CHANNEL_BLOCK), vector_of)
+            return
 
         def vector(at: Block, place: tirx.Expr) -> None:
             words = tirx.Ramp(number * size + place * instructions.WORDS, 1, instructions.WORDS)
@@ -440,7 +451,7 @@ def engine_constants(
     whole = {name: in_whole_blocks(given[name]) for name in names if name in given}
     return {
         **table,
-        numbered(CONVERTS, conv.number): bias_tables(offsets(conv, given)),
+        numbered(CONVERTS, conv.number): offsets(conv, given),
         **scales(conv, {**given, **whole}),
     }
 

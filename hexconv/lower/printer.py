@@ -141,8 +141,8 @@ def _layouts(case: Case) -> dict[str, str]:
     numbers = range(1, len(case.chain.conv) + 1)
     of_channels = {numbered(name, number): "O" for number in numbers for name in (*OF_CHANNELS, OFFSET)}
     scales = {numbered(SCALES, number): "O, vector after vector" for number in numbers}
-    kinds = {number: "one" if is_converted(conv) else "four" for number, conv in enumerate(case.chain.conv, 1)}
-    scales |= {numbered(CONVERTS, number): f"bias tables, {kinds[number]} a block of 32 channels" for number in numbers}
+    kinds = {True: "bias tables, one a block of 32 channels", False: "O, what the sums begin with"}
+    scales |= {numbered(CONVERTS, number): kinds[is_converted(case.chain.conv[number - 1])] for number in numbers}
     order = "codes, dealt for vlut" if layouts.has_rows or case.settled.kernel == "hmx" else "codes"
     tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
     ends = {"input": case.chain.input_layout, "output": case.chain.output_layout}
