@@ -92,8 +92,16 @@ def codes_of(random: np.random.Generator, operand: Operand) -> Array:
     return random.integers(0, 256, operand.extents, np.uint8).view(operand.dtype)
 
 
-def run_operations(drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA) -> list[tuple[Found, Found]]:
+def run_operations(
+    drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA, alone: bool = False
+) -> list[tuple[Found, Found]]:
     """Run operations in plain C and in HVX, in one program on the simulator; both findings of each.
+
+    Args:
+        drawn: the operations.
+        threads: how many threads they run on.
+        isa: the instruction set.
+        alone: whether they have code for themselves alone, as a network's library has for its own.
 
     Raises:
         RunFailed: the program failed.
@@ -109,12 +117,13 @@ def run_operations(drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA) -> 
             size = -(-(begin + result.bytes + GUARD_BYTES) // 128) * 128
             regions.append((begin, begin + result.bytes))
             steps.append(_call(each, way, places | {result.buffer: Code("WRITTEN({})").format(begin)}))
-    packets, written = _simulated("\n".join(steps), read, size, len(regions), threads, isa)
+    hvx = operators_object(isa, _program(prepared) if alone else None)
+    packets, written = _simulated("\n".join(steps), read, size, len(regions), threads, isa, hvx)
     found = []
     for number, each in enumerate(prepared):
         own = {name.partition(":")[2]: array for name, array in each.constants.items()}
         arrays = {**each.constants, **each.arrays}
-        wanted = _as_laid(result_of(each.operation, arrays, own), each.operation.result)
+        wanted = _as_laid(result_of(each.operation, arrays, {**each.constants, **own}), each.operation.result)
         found.append(
             tuple(_judged(written, regions[2 * number + way], wanted, packets[1 + 2 * number + way]) for way in (0, 1))
         )
@@ -123,7 +132,10 @@ def run_operations(drawn: Sequence[Drawn], threads: int = 1, isa: str = ISA) -> 
 
 def program_of(drawn: Sequence[Drawn]) -> Program:
     """Return the steps that `run_operations` runs, with their constants and integer forms."""
-    prepared = [_prepared(each, number) for number, each in enumerate(drawn)]
+    return _program([_prepared(each, number) for number, each in enumerate(drawn)])
+
+
+def _program(prepared: Sequence[Drawn]) -> Program:
     constants = {name: array for each in prepared for name, array in each.constants.items()}
     return Program(tuple(each.operation for each in prepared), (), (), constants)
 
@@ -151,6 +163,10 @@ def _prepared(drawn: Drawn, number: int) -> Drawn:
     def named(name: str) -> str:
         return f"{number}:{name}" if name else name
 
+    def renamed(view: View) -> View:
+        loops = (replace(each, places=named(each.places)) if each.places else each for each in view.dimensions)
+        return replace(view, dimensions=tuple(loops))
+
     def moved(operand: Operand) -> Operand:
         return replace(operand, buffer=named(operand.buffer), integers=named(operand.integers))
 
@@ -160,7 +176,8 @@ def _prepared(drawn: Drawn, number: int) -> Drawn:
     assert isinstance(step, Operation)
     if form is not None:
         constants[named(step.result.integers)] = np.frombuffer(form, np.uint8)
-    step = replace(step, sources=tuple(map(moved, step.sources)), result=moved(step.result))
+    how = tuple(renamed(each) if isinstance(each, View) else each for each in step.how)
+    step = replace(step, sources=tuple(map(moved, step.sources)), result=moved(step.result), how=how)
     return Drawn(step, {named(name): array for name, array in drawn.arrays.items()}, constants, drawn.shift_bytes)
 
 
@@ -192,7 +209,9 @@ def _call(drawn: Drawn, way: int, places: Mapping[str, Code]) -> str:
     return str(text.format(way, statement.call, 1))
 
 
-def _simulated(steps: str, read: Array, size: int, calls: int, threads: int, isa: str) -> tuple[Array, Array]:
+def _simulated(
+    steps: str, read: Array, size: int, calls: int, threads: int, isa: str, hvx: bytes
+) -> tuple[Array, Array]:
     package, network = Path(__file__).parent, resources.files("hexconv.network") / "operators"
     places = [
         resources.files("hexconv.build") / "simulator",
@@ -202,7 +221,7 @@ def _simulated(steps: str, read: Array, size: int, calls: int, threads: int, isa
     ]
     with scratch() as folder:
         (folder / "steps.c").write_text(f"{steps}\n    mark(packets);\n")
-        (folder / "hvx.o").write_bytes(operators_object(isa))
+        (folder / "hvx.o").write_bytes(hvx)
         sources = [str(network / name) for name in ("hexconv_operators.c", "hexconv_filters.c")]
         flags = (
             f"-DTHREADS={threads}",

@@ -63,7 +63,7 @@ def rows_of(name: str, program: Program) -> list[Row]:
     operations = [step for step in program.computed if isinstance(step, Operation)]
     random, found = np.random.default_rng(0), dict[tuple[str, str], Row]()
     drawn = [_drawn(step, program.constants, random) for step in operations]
-    for step, (_, run) in zip(operations, run_operations(drawn), strict=True):
+    for step, (_, run) in zip(operations, run_operations(drawn, alone=True), strict=True):
         sources = ", ".join(_told(each) for each in step.sources)
         alike = (step.operator, f"{sources} to {_told(step.result)}")
         least = least_of(step, program.constants)

@@ -17,14 +17,17 @@ from hexconv.build.shared_code import without_scales
 from hexconv.errors import Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
+from hexconv.network.element_moves import periods_of_step
 from hexconv.network.integer_form import JOINED, MOVED, SUM, VIEW, kind_of_form, way_of_form
 from hexconv.network.pairs import may_lie_over
+from hexconv.network.periods import Periods, functions_of
 from hexconv.network.program_steps import OTHER, Call, Filters, Operation, Program, Resident, Step, Window
 from hexconv.network.strands import HALVES_LOOP, loops_of_form
 from hexconv.run.simulator.made_files import cached, content_key, is_cached
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig, zig_version
 from hexconv.spec import Target
 from hexconv.working import tell
+from hexconv.written import scratch
 
 
 class CallRefused(Unsupported):
@@ -178,7 +181,7 @@ _OPERATOR_FLAGS = (
 
 
 def _used_by(program: Program) -> tuple[str, ...]:
-    """Return the flags that say what a network has: operators, codes, forms, matrices, sums, strands, pools, pixels."""
+    """Return the flags that say what a network has: operators, codes, forms, matrices, sums, strands, pools."""
     steps = [step for step in program.steps if isinstance(step, Operation)]
     operands = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
     forms = [program.constants[step.result.integers] for step in steps if step.result.integers]
@@ -198,6 +201,13 @@ def _used_by(program: Program) -> tuple[str, ...]:
         "PIXELS": [str(max(pixels, default=0))],
     }
     return tuple(f"-DHEXCONV_{name}=({'|'.join(values) or 0})" for name, values in used.items())
+
+
+def _periods_of(program: Program) -> list[Periods]:
+    """The periods that the forms of a network name."""
+    steps = [step for step in program.steps if isinstance(step, Operation) and step.result.integers]
+    found = [periods_of_step(step, program.constants) for step in steps]
+    return [each for each in found if each]
 
 
 _KINDS = {"uint8": "HEXCONV_UNSIGNED", "int8": "HEXCONV_SIGNED"}
@@ -220,12 +230,15 @@ def operators_object(isa: str, program: Program | None = None) -> bytes:
     texts = c_files("hexconv.network", "operators") | c_files("hexconv.build", "platform")
     parts = (part for name in sorted(texts) for part in (name, texts[name]))
     flags = (*_OPERATOR_FLAGS, *(_used_by(program) if program else ()))
-    key = content_key(isa, zig_version(), *flags, *parts)
+    periods = functions_of(_periods_of(program)) if program else ""
+    key = content_key(isa, zig_version(), *flags, periods, *parts)
 
     def build(path: Path) -> None:
-        with resources.as_file(folders[0]) as operators, resources.as_file(folders[1]) as platform:
+        with resources.as_file(folders[0]) as operators, resources.as_file(folders[1]) as platform, scratch() as own:
             places = (f"-I{operators}", f"-I{platform}")
             target = ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}+hvx{isa}+hvx_length128b")
-            zig("cc", *target, *flags, *places, "-c", str(operators / "hexconv_hvx.c"), "-o", str(path))
+            (own / "periods.h").write_text(periods)
+            more = (f'-DHEXCONV_PERIODS="{own / "periods.h"}"',) if periods else ()
+            zig("cc", *target, *flags, *more, *places, "-c", str(operators / "hexconv_hvx.c"), "-o", str(path))
 
     return cached("operators", key, build).read_bytes()

@@ -23,6 +23,7 @@ from hexconv.network.integer_form import (
     spread,
     turned_bit,
 )
+from hexconv.network.periods import Periods, periods_of
 from hexconv.network.program import (
     PLACES,
     Reading,
@@ -45,7 +46,7 @@ from hexconv.network.program_steps import (
     extents_of,
     is_codes,
 )
-from hexconv.network.strands import Loop, Unit, Woven, woven
+from hexconv.network.strands import ONCE, Loop, Unit, Woven, woven
 from hexconv.network.views import Placed, loops
 from hexconv.run.tensors import Array
 from hexconv.spec.code_sums import CODES, Interval
@@ -396,7 +397,10 @@ def _view_form(step: Operation, constants: Constants) -> bytes | None:
         moved = spread(count).tobytes() + gathered(count).tobytes()
     found = woven_view(how, constants, prod(result.extents))
     told, strands = found.laid_out([0], [False], VIEW_BYTES) if found else ((0, 0, 0), b"")
-    return header(VIEW, int(changes), *told) + laid_table(table).tobytes() + moved + strands
+    periods = view_periods(how, constants, prod(result.extents), found)
+    at = VIEW_BYTES + len(strands) if periods else 0
+    made = header(VIEW, int(changes), *told, at) + laid_table(table).tobytes() + moved + strands
+    return made + (periods.laid_out if periods else b"")
 
 
 VIEW_BYTES = HEADER_BYTES + CODES + 2 * VECTOR_BYTES
@@ -411,12 +415,44 @@ def woven_view(how: View, constants: Constants, elements: int) -> Woven | None:
     >>> [(strand.size, [piece.first for piece in strand.pieces]) for strand in found.strands]
     [(128, [0, 128])]
     """
-    dimensions = [*how.dimensions]
-    if how.fill is not None or prod(each.size for each in dimensions) != elements:
+    if not _writes_all(how, elements):
         return None
-    again = _repeating(dimensions)
-    times = dimensions.pop(again).size if again is not None else 1
-    best, most = None, elements // times * _other_packets(how)
+    again, nests = _nests(how, constants)
+    best, most = None, elements // again.turns * _other_packets(how)
+    for unit, around in nests:
+        if found := woven(unit, around, most=most):
+            best, most = found, found.packets
+    return best
+
+
+def view_periods(how: View, constants: Constants, elements: int, strands: Woven | None) -> Periods | None:
+    """The periods of such a view; None where its strands, or other ways, take fewer packets."""
+    if not _writes_all(how, elements):
+        return None
+    again, nests = _nests(how, constants)
+    made = elements // again.turns
+    best, most = None, strands.packets if strands else made * _other_packets(how)
+    most += COPIED * (elements - made) / VECTOR_BYTES
+    for unit, around in nests:
+        if found := periods_of(unit, around, [""], again, most):
+            best, most = found, found.packets
+    return best
+
+
+COPIED = 1.2
+"""Packets of a vector that is made again of one."""
+
+
+def _writes_all(how: View, elements: int) -> bool:
+    return how.fill is None and prod(each.size for each in how.dimensions) == elements
+
+
+def _nests(how: View, constants: Constants) -> tuple[Loop, list[tuple[Unit, list[Loop]]]]:
+    """The loop that makes all again; units that the innermost loops of a view make, with the loops around each."""
+    dimensions, found = [*how.dimensions], list[tuple[Unit, list[Loop]]]()
+    at = _repeating(dimensions)
+    loop = dimensions.pop(at) if at is not None else None
+    again = Loop(loop.size, (0,), loop.result_step) if loop else ONCE
     places, dense = np.zeros(1, np.int64), True
     for at in range(len(dimensions), -1, -1):
         if at < len(dimensions):
@@ -430,10 +466,8 @@ def woven_view(how: View, constants: Constants, elements: int) -> Woven | None:
         if any(each.places or each.source_step < 0 for each in around):
             continue
         unit = Unit(np.zeros(places.size, np.int64), places + how.source_first)
-        found = woven(unit, [Loop(each.size, (each.source_step,), each.result_step) for each in around], most=most)
-        if found:
-            best, most = found, found.packets
-    return best
+        found.append((unit, [Loop(each.size, (each.source_step,), each.result_step) for each in around]))
+    return again, found
 
 
 MOST_UNIT = 1 << 16
@@ -478,23 +512,50 @@ def _other_packets(how: View) -> float:
 def _concat_form(step: Operation, _: Constants) -> bytes | None:
     if not all(map(is_codes, (*step.sources, step.result))) or len(step.sources) > MOST_JOINED:
         return None
-    axis = step.told(Along).axis
-    sizes = [prod(source.extents[axis:]) for source in step.sources]
-    units = prod(step.result.extents[:axis])
-    changes = _changes_of(step)
-    form = b""
+    changes, form = _changes_of(step), b""
     for change, source in zip(changes, step.sources, strict=True):
         form += header(change.kind, change.line.shift, change.way)
         form += laid_table(codes_by_byte(source, step.result)).tobytes() + change.line.vectors
-    if sizes in HALVES and all(each.kind != LOOKED_UP for each in changes):
-        return header(JOINED, 2, 0, 0, 0, sizes[0]) + form
-    unit = Unit(np.repeat(np.arange(len(sizes)), sizes), np.concatenate([np.arange(size) for size in sizes]))
-    found = woven(unit, [Loop(units, tuple(sizes), sum(sizes))], any(each.way for each in changes))
+    unit, rows = _joined_units(step)
+    looked_up = [each.kind == LOOKED_UP for each in changes]
+    if [*rows.steps] in HALVES and not any(looked_up):
+        return header(JOINED, 2, 0, 0, 0, 0, rows.steps[0]) + form
+    found = woven(unit, [rows], any(each.way for each in changes))
     if found is None:
         return None
-    looked_up = [each.kind == LOOKED_UP for each in changes]
     told, strands = found.laid_out([each.way for each in changes], looked_up, HEADER_BYTES + len(form))
-    return header(JOINED, len(sizes), *told) + form + strands
+    periods = _joined_periods(step, found)
+    at = HEADER_BYTES + len(form) + len(strands) if periods else 0
+    return header(JOINED, len(changes), *told, at) + form + strands + (periods.laid_out if periods else b"")
+
+
+def _joined_units(step: Operation) -> tuple[Unit, Loop]:
+    """Some bytes of each source side by side, and how often."""
+    axis = step.told(Along).axis
+    sizes = [prod(source.extents[axis:]) for source in step.sources]
+    unit = Unit(np.repeat(np.arange(len(sizes)), sizes), np.concatenate([np.arange(size) for size in sizes]))
+    return unit, Loop(prod(step.result.extents[:axis]), tuple(sizes), sum(sizes))
+
+
+def _joined_periods(step: Operation, strands: Woven) -> Periods | None:
+    """The periods of tensors side by side, none of which is looked up; None where strands take fewer packets."""
+    changes, (unit, rows) = _changes_of(step), _joined_units(step)
+    if any(each.kind == LOOKED_UP for each in changes):
+        return None
+    return periods_of(unit, [rows], [each.told for each in changes], most=strands.packets)
+
+
+def periods_of_step(step: Operation, constants: Constants) -> Periods | None:
+    """The periods that the form of an operation names, which has one."""
+    if step.operator == "view":
+        how, elements = step.told(View), prod(step.result.extents)
+        return view_periods(how, constants, elements, woven_view(how, constants, elements))
+    if step.operator != "concat":
+        return None
+    changes, (unit, rows) = _changes_of(step), _joined_units(step)
+    is_halved = [*rows.steps] in HALVES and all(each.kind != LOOKED_UP for each in changes)
+    found = None if is_halved else woven(unit, [rows], any(each.way for each in changes))
+    return _joined_periods(step, found) if found else None
 
 
 HALVES = tuple([1 << bit, 1 << bit] for bit in range(7))
@@ -505,8 +566,8 @@ SAME, ON_LINE, LOOKED_UP = range(3)
 """How the codes of a tensor change."""
 PRODUCT_SHIFT, LINE_REACH = 8, 64
 """What is cut off of a product; how far beside the nearest multiplier one is looked for."""
-NARROWED, LINE_SHIFTS = 7, (7, 6, 8)
-"""Bits behind the point of a sum: HVX narrows by up to 7; of 6, a source's steps may be larger; 8 take one more."""
+BYTE, LINE_SHIFTS = 8, (8, 7, 6)
+"""Bits behind the point of a sum: of 8 the upper bytes are taken; of fewer, a source's steps may be larger."""
 UNCHANGED, ADDED, TURNED = range(3)
 """What a strand does with codes: nothing, adds something alone, or turns them, too, and subtracts something."""
 
@@ -558,14 +619,22 @@ class Change:
         """What a strand does with them."""
         if self.kind != ON_LINE:
             return UNCHANGED if self.kind == SAME else TURNED
-        is_more = self.line.flip or self.line.sign or self.line.constant < 0 or self.line.shift > NARROWED
+        is_more = self.line.flip or self.line.sign or self.line.constant < 0
         return TURNED if is_more else ADDED
+
+    @property
+    def told(self) -> str:
+        """What C is told of a line: whether it turns codes, subtracts, and shifts by 8; nothing if there is none."""
+        line = self.line
+        is_one = (line.flip or line.sign, line.constant < 0, line.shift == BYTE)
+        return ", ".join(str(int(bool(each))) for each in is_one) if self.kind == ON_LINE else ""
 
 
 def _changes_of(step: Operation) -> list[Change]:
-    """How codes of all sources change, by lines of one last shift: the one that leaves the fewest to tables."""
+    """How codes of all sources change, by lines of one last shift: the one of the fewest tables, then turns."""
     shifts = [[change_of(source, step.result, shift) for source in step.sources] for shift in LINE_SHIFTS]
-    return min(shifts, key=lambda changes: sum(each.kind == LOOKED_UP for each in changes))  # the first one of these
+    kinds = [[(each.kind == LOOKED_UP, each.way) for each in changes] for changes in shifts]
+    return shifts[min(range(len(shifts)), key=lambda at: [sum(column) for column in zip(*kinds[at], strict=True)])]
 
 
 def change_of(source: Operand, result: Operand, shift: int = LINE_SHIFTS[0]) -> Change:

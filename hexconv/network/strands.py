@@ -419,9 +419,9 @@ def _ways(sources: Array, places: Array, aligned: bool, changes: bool) -> Iterat
     for way, distances in ways:
         found = list[Piece]()
         for source, first, own in windows:
-            routes = _routes(places[own] - first, own, distances, MOST_PIECES - len(found))
-            found += [Piece(source, first, *each) for each in routes]
-            if not routes:
+            made = routes(places[own] - first, own, distances, MOST_PIECES - len(found))
+            found += [Piece(source, first, *each) for each in made]
+            if not made:
                 break
         else:
             yield way, found
@@ -446,7 +446,7 @@ def _windows(sources: Array, places: Array, aligned: bool) -> Iterator[tuple[int
             own = own[~inside]
 
 
-def _routes(source: Array, lanes: Array, distances: tuple[int, ...], most: int) -> list[tuple[Array, Array]]:
+def routes(source: Array, lanes: Array, distances: tuple[int, ...], most: int) -> list[tuple[Array, Array]]:
     """Controls of a network for bytes of a window, and the lanes of each: one, or one for each rise of the places.
 
     None where they are more than `most`.
@@ -456,21 +456,21 @@ def _routes(source: Array, lanes: Array, distances: tuple[int, ...], most: int) 
     control = routed(source, lanes, distances)
     if control is not None:
         return [(control, lanes)]
-    chains = _rises(source)
+    chains = rises(source)
     if chains.max() >= most:
         return []
     if chains.max() == 0:  # a rise that meets on its way
         chains = (np.arange(len(source)) >= len(source) // 2).astype(np.int64)
     found = list[tuple[Array, Array]]()
     for chain in range(int(chains.max()) + 1):
-        some = _routes(source[chains == chain], lanes[chains == chain], distances, most - len(found))
+        some = routes(source[chains == chain], lanes[chains == chain], distances, most - len(found))
         if not some:
             return []
         found += some
     return found
 
 
-def _rises(places: Array) -> Array:
+def rises(places: Array) -> Array:
     """Number as few rising parts of places as there can be."""
     lasts, chains = list[int](), np.zeros(len(places), np.int64)
     for at, place in enumerate(places.tolist()):

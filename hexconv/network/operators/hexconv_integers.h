@@ -71,16 +71,31 @@ struct hexconv_strand {
     int32_t padding[5];
 };
 
-/* How many strands a form has, and how many bytes behind its begin they and their controls lie. */
+/* How many strands a form has, and how many bytes behind its begin they, their controls, and its periods lie; 0 where there are no periods. */
 struct hexconv_woven {
-    int32_t count, strands, controls;
+    int32_t count, strands, controls, periods;
+};
+
+enum { HEXCONV_PERIOD_SOURCES = 8, HEXCONV_PHASES = 2 }; /* at most */
+
+/* Vectors of a result that are made by code of their own, if the library has it: `vectors` of them in a period, of which `each` fill `row` bytes, in
+ * `rows` rows of each phase. All is written `times` times, `apart` bytes further on each. A period reads `reach` vectors of a source from `first` on.
+ * A thread has at least `few` periods. */
+struct hexconv_periods {
+    int32_t vectors, row, each, few, rows, row_step, times, apart, count, phases;
+    struct {
+        int32_t step, row_step;
+    } of[HEXCONV_PERIOD_SOURCES];
+    struct {
+        int32_t code, to, first[HEXCONV_PERIOD_SOURCES], reach[HEXCONV_PERIOD_SOURCES];
+    } phase[HEXCONV_PHASES];
 };
 
 /* A view, whose codes are looked up where they change. */
 struct hexconv_viewed {
     int32_t form, looks_up;
     struct hexconv_woven woven;
-    int32_t padding[27];
+    int32_t padding[26];
     uint8_t codes[256], apart[128], together[128];
 };
 
@@ -93,7 +108,7 @@ enum hexconv_change { HEXCONV_SAME, HEXCONV_ON_LINE, HEXCONV_LOOKED_UP };
 struct hexconv_joined {
     int32_t form, count;
     struct hexconv_woven woven; /* of no strands where two halves of units are a power of two, each `half` bytes */
-    int32_t half, padding[26];
+    int32_t half, padding[25];
     struct hexconv_change_of {
         int32_t change, shift, way, padding[29];
         uint8_t codes[256], lines[HEXCONV_LINES][128];

@@ -13,12 +13,6 @@ struct halves {
     size_t size;
 };
 
-static struct lane_lines line_of(const struct hexconv_change_of *by) {
-    struct lane_lines lines = {load(by->lines[0]), load(by->lines[1]), load(by->lines[2]), load(by->lines[3]), Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero()), Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero()), least_of((size_t)by->shift, 7), by->shift > 7};
-    lines.plus = Q6_Wb_vshuffoe_VbVb(load(by->lines[5]), load(by->lines[4])), lines.minus = Q6_Wb_vshuffoe_VbVb(load(by->lines[7]), load(by->lines[6]));
-    return lines;
-}
-
 #define JOINED(one, other) Q6_W_vshuff_VVR(on_lines(second, &lines[1], other), on_lines(first, &lines[0], one), size)
 
 /* Pairs of whole vectors; four are made before one is written, so that they overlap. */
@@ -50,9 +44,13 @@ static void join_halves_part(const void *given, size_t first, size_t end) {
         else join_halves(first_way, second_way, 0, work, first, inside);                  \
     } while (0)
     if ((unsigned long long)(HEXCONV_STRANDS) >> HEXCONV_HALVES & 1) {
+        const int is_byte = work->form->sources[0].shift == 8;
         if (ways[0] == TURNED || ways[1] == TURNED) HALVES(TURNED, TURNED);
+        else if (ways[0] && ways[1] && is_byte) HALVES(ADDED_TO_BYTES, ADDED_TO_BYTES);
         else if (ways[0] && ways[1]) HALVES(ADDED, ADDED);
+        else if (ways[0] && is_byte) HALVES(ADDED_TO_BYTES, UNCHANGED);
         else if (ways[0]) HALVES(ADDED, UNCHANGED);
+        else if (ways[1] && is_byte) HALVES(UNCHANGED, ADDED_TO_BYTES);
         else if (ways[1]) HALVES(UNCHANGED, ADDED);
         else HALVES(UNCHANGED, UNCHANGED);
     }
@@ -73,6 +71,8 @@ static int concat(void *user, const struct hexconv_tensor *sources, int count, i
     const struct hexconv_joined *const form = result->integers;
     struct span spans[MOST_JOINED];
     for (int i = 0; i < count; i++) spans[i] = span_of(&sources[i]);
+    const struct hexconv_periods *const periods = periods_of(form, &form->woven, spans, count, span_of(result));
+    if (periods != NULL) return by_periods(user, periods, spans, span_of(result), form->sources);
     if (form->woven.count > 0) return weave(user, form, &form->woven, spans, count, span_of(result), form->sources);
     const struct halves work = {spans[0], spans[1], span_of(result), form, (size_t)form->half};
     return in_parts(user, join_halves_part, &work, vectors_of(bytes_of(&sources[0])), FEW / 2);

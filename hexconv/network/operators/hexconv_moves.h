@@ -605,6 +605,12 @@ static int repeating_loop(const struct hexconv_view *how, int loops) {
 static int view(void *user, Tensor source, const struct hexconv_view *given, Tensor result) {
     if (!has_form(result, HEXCONV_VIEW) || given->count > 8) return hexconv_plain_operators().view(NULL, source, given, result);
     const struct hexconv_viewed *const form = result->integers;
+    const struct span spans[2] = {span_of(source), span_of(result)};
+    const struct hexconv_periods *const periods = periods_of(form, &form->woven, spans, 1, spans[1]); /* of a whole view */
+    if (periods != NULL) {
+        const int failed = by_periods(user, periods, spans, spans[1], NULL);
+        return failed || !form->looks_up ? failed : look_up_in_place(user, result, form->codes);
+    }
     const int is_woven = form->woven.count > 0; /* a whole view */
     const struct inner_loops inner = is_woven ? (struct inner_loops){NULL, 0} : inner_loops(given);
     struct hexconv_dimension loops[8];
@@ -615,7 +621,7 @@ static int view(void *user, Tensor source, const struct hexconv_view *given, Ten
     for (int i = 0; i < how->count; i++) written *= (size_t)how->dimensions[i].size;
     const int is_whole = !how->fills && written == bytes_of(result);
     if (form->looks_up && inner.part != pieces_part && !is_whole) return hexconv_plain_operators().view(NULL, source, how, result);
-    const struct viewed work = {span_of(source), span_of(result), how, form, how->count - inner.count, is_whole, form->looks_up && !is_whole};
+    const struct viewed work = {spans[0], spans[1], how, form, how->count - inner.count, is_whole, form->looks_up && !is_whole};
     const int again = is_whole ? repeating_loop(how, work.loops) : -1;
     struct repeated repeated = {work.result.begin, 0, 1};
     if (again >= 0) {

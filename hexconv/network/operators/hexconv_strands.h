@@ -28,8 +28,9 @@ struct lane_lines {
     int shift, more; /* a shift that narrows has up to 7 bits */
 };
 
-/* What `change` of a strand says: nothing changes, something is added, or codes are turned, too, something is subtracted, and all shifted by 8. */
-enum { UNCHANGED, ADDED, TURNED };
+/* What `change` of a strand says: nothing changes, something is added, or codes are turned, too, something is subtracted, and all shifted by 8. Where
+ * all is shifted by 8 before that, upper bytes are what is added up. */
+enum { UNCHANGED, ADDED, TURNED, ADDED_TO_BYTES };
 
 ALWAYS V on_lines(int change, const struct lane_lines *by, V codes) {
     if (change == UNCHANGED) return codes;
@@ -42,8 +43,155 @@ ALWAYS V on_lines(int change, const struct lane_lines *by, V codes) {
         even = Q6_Vuh_vlsr_VuhR(Q6_Vuh_vsub_VuhVuh_sat(even, Q6_V_lo_W(by->minus)), by->more);
         odd = Q6_Vuh_vlsr_VuhR(Q6_Vuh_vsub_VuhVuh_sat(odd, Q6_V_hi_W(by->minus)), by->more);
     }
+    if (change == ADDED_TO_BYTES) return Q6_Vb_vshuffo_VbVb(odd, even);
     const V narrow = Q6_Vub_vasr_VuhVuhR_sat(odd, even, by->shift);
     return change == TURNED ? Q6_V_vxor_VV(narrow, by->sign) : narrow;
+}
+
+static struct lane_lines line_of(const struct hexconv_change_of *by) {
+    struct lane_lines lines = {load(by->lines[0]), load(by->lines[1]), load(by->lines[2]), load(by->lines[3]), Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero()), Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero()), least_of((size_t)by->shift, 7), by->shift > 7};
+    lines.plus = Q6_Wb_vshuffoe_VbVb(load(by->lines[5]), load(by->lines[4])), lines.minus = Q6_Wb_vshuffoe_VbVb(load(by->lines[7]), load(by->lines[6]));
+    return lines;
+}
+
+/* The line of all codes of a source: a multiplier byte by byte, and what is added or subtracted. */
+struct source_line {
+    int low, high, shift;
+    V more, flip, sign;
+};
+
+ALWAYS struct source_line source_line_of(const struct hexconv_change_of *by) {
+    V each[HEXCONV_LINES];
+    UNROLLED for (int i = 0; i < HEXCONV_LINES; i++) each[i] = load(by->lines[i]);
+    const V plus = Q6_Vb_vshuffe_VbVb(each[5], each[4]), minus = Q6_Vb_vshuffe_VbVb(each[7], each[6]);
+    return (struct source_line){by->lines[2][0] * 0x01010101, by->lines[3][0] * 0x01010101, by->shift, Q6_V_vor_VV(plus, minus), each[0], each[1]};
+}
+
+/* Codes of a source change step by step: whether they are turned, something is subtracted, and all is shifted by 8. */
+ALWAYS V turned_on_line(int is_turned, const struct source_line *by, V codes) { return is_turned ? Q6_V_vxor_VV(codes, by->flip) : codes; }
+
+ALWAYS W low_on_line(int is_turned, int is_less, int is_byte, const struct source_line *by, V codes) {
+    (void)is_less, (void)is_byte;
+    return Q6_Wuh_vmpy_VubRub(turned_on_line(is_turned, by, codes), by->low);
+}
+
+ALWAYS W carried_on_line(W low) { return Q6_W_vcombine_VV(Q6_Vuh_vlsr_VuhR(Q6_V_hi_W(low), 8), Q6_Vuh_vlsr_VuhR(Q6_V_lo_W(low), 8)); }
+
+ALWAYS W made_on_line(int is_turned, int is_less, int is_byte, const struct source_line *by, W carried, V codes) {
+    (void)is_less, (void)is_byte;
+    return Q6_Wuh_vmpyacc_WuhVubRub(carried, turned_on_line(is_turned, by, codes), by->high);
+}
+
+ALWAYS V summed_on_line(int is_turned, int is_less, int is_byte, const struct source_line *by, V made) {
+    (void)is_turned, (void)is_byte;
+    return is_less ? Q6_Vuh_vsub_VuhVuh_sat(made, by->more) : Q6_Vuh_vadd_VuhVuh_sat(made, by->more);
+}
+
+ALWAYS V coded(int is_turned, int is_less, int is_byte, const struct source_line *by, V even, V odd) {
+    (void)is_less;
+    const V narrow = is_byte ? Q6_Vb_vshuffo_VbVb(odd, even) : Q6_Vub_vasr_VuhVuhR_sat(odd, even, by->shift);
+    return is_turned ? Q6_V_vxor_VV(narrow, by->sign) : narrow;
+}
+
+/* The code of a network's own periods: functions, and their numbers. */
+#ifdef HEXCONV_PERIODS
+#include HEXCONV_PERIODS
+#else
+#define EACH_PERIODS(of)
+#endif
+
+struct by_periods {
+    const struct hexconv_periods *how;
+    const struct span *sources;
+    struct span result;
+    struct source_line lines[HEXCONV_PERIOD_SOURCES];
+};
+
+/* Make some periods; 0 if there is no such code. */
+static int make_periods(int code, const uint8_t *const *from, uint8_t *to, ptrdiff_t apart, const struct source_line *lines, size_t count) {
+    (void)from, (void)to, (void)apart, (void)lines, (void)count;
+#define PERIODS(number) case number: if (count > 0) periods_##number(from[0], from[1], from[2], from[3], from[4], from[5], from[6], from[7], to, apart, lines, count); return 1;
+    switch (code) { EACH_PERIODS(PERIODS) default: return 0; }
+#undef PERIODS
+}
+
+enum { PERIOD_READS = 32, PERIOD_VECTORS = 16 }; /* vectors that a period has at most */
+
+/* A period of which some bytes may lie outside, by way of the stack. */
+static __attribute__((noinline)) void make_edge(const struct by_periods *work, int phase, const uint8_t *const *from, uint8_t *to, size_t size) {
+    const struct hexconv_periods *const how = work->how;
+    V read[PERIOD_READS], made[PERIOD_VECTORS];
+    const uint8_t *held[HEXCONV_PERIOD_SOURCES];
+    V *at = read;
+    for (int i = 0; i < HEXCONV_PERIOD_SOURCES; i++) {
+        held[i] = (const uint8_t *)at;
+        if (i >= how->count) continue;
+        const struct span of = work->sources[i];
+        for (int vector = 0; vector < how->phase[phase].reach[i]; vector++, at++) {
+            const uint8_t *const lies = from[i] + vector * VECTOR;
+            *at = lies < of.end ? load_some(of, lies, (size_t)(of.end - lies)) : Q6_V_vzero();
+        }
+    }
+    make_periods(how->phase[phase].code, held, (uint8_t *)made, 0, work->lines, 1);
+    for (int time = 0; time < how->times; time++, to += how->apart)
+        for (size_t i = 0; i * VECTOR < size; i++) put_some(to + i * VECTOR, made[i], least_of(size - i * VECTOR, VECTOR));
+}
+
+/* Periods of a row, from one to another. */
+static void make_row(const struct by_periods *work, size_t row, int phase, size_t period, size_t end) {
+    const struct hexconv_periods *const how = work->how;
+    const size_t size = (size_t)how->vectors * VECTOR, inside = (size_t)how->row;
+    const uint8_t *from[HEXCONV_PERIOD_SOURCES] = {NULL};
+    uint8_t *to = work->result.begin + how->phase[phase].to + (ptrdiff_t)row * how->row_step + (ptrdiff_t)(period * size);
+    size_t whole = end * size > inside ? end - 1 - period : end - period;
+    for (int i = 0; i < how->count; i++) {
+        from[i] = work->sources[i].begin + how->phase[phase].first[i] + (ptrdiff_t)row * how->of[i].row_step + (ptrdiff_t)period * how->of[i].step;
+        if (how->phase[phase].reach[i] > 0) whole = whole_pieces(from[i], how->of[i].step, whole, (size_t)how->phase[phase].reach[i] * VECTOR, work->sources[i].end);
+    }
+    make_periods(how->phase[phase].code, from, to, how->apart, work->lines, whole);
+    for (int i = 0; i < how->count; i++) from[i] += (ptrdiff_t)whole * how->of[i].step;
+    to += whole * size;
+    for (period += whole; period < end; period++, to += size) {
+        make_edge(work, phase, from, to, least_of(size, inside - period * size));
+        for (int i = 0; i < how->count; i++) from[i] += how->of[i].step;
+    }
+}
+
+static void periods_part(const void *given, size_t first, size_t end) {
+    const struct by_periods *const work = given;
+    const size_t phases = (size_t)work->how->phases, each = (size_t)work->how->each;
+    const size_t rows = first > 0 ? first / each : 0; /* Hexagon divides in many packets */
+    size_t row = rows > 0 && phases > 1 ? rows / phases : rows, period = first - rows * each;
+    for (size_t phase = rows - row * phases; first < end; period = 0) {
+        const size_t now = least_of(each - period, end - first);
+        make_row(work, row, (int)phase, period, period + now);
+        first += now;
+        if (++phase == phases) phase = 0, row++;
+    }
+}
+
+static int are_aligned(const struct span *sources, int count, struct span result) {
+    int aligned = is_aligned(result.begin);
+    for (int i = 0; i < count; i++) aligned = aligned && is_aligned(sources[i].begin);
+    return aligned;
+}
+
+/* The periods of a form that the library has code for, where all begins with vectors; NULL if there are none. */
+static const struct hexconv_periods *periods_of(const void *form, const struct hexconv_woven *how, const struct span *sources, int count, struct span result) {
+    if (how->periods == 0 || !are_aligned(sources, count, result)) return NULL;
+    const struct hexconv_periods *const found = (const struct hexconv_periods *)(const void *)((const uint8_t *)form + how->periods);
+    for (int i = 0; i < found->phases; i++)
+        if (!make_periods(found->phase[i].code, NULL, NULL, 0, NULL, 0)) return NULL;
+    return found;
+}
+
+static int by_periods(void *user, const struct hexconv_periods *how, const struct span *sources, struct span result, const struct hexconv_change_of *changes) {
+    struct by_periods work; /* whose lines are made where codes change alone */
+    work.how = how, work.sources = sources, work.result = result;
+    if (changes != NULL)
+        for (int i = 0; i < how->count; i++)
+            if (changes[i].change != HEXCONV_SAME) work.lines[i] = source_line_of(&changes[i]);
+    return in_parts(user, periods_part, &work, (size_t)how->each * (size_t)how->rows * (size_t)how->phases, (size_t)how->few);
 }
 
 ALWAYS HVX_VectorPred lanes_of(V mask) { return Q6_Q_vand_VR(mask, -1); }
@@ -166,7 +314,7 @@ static __attribute__((noinline)) void weave_edge(const struct weave *work, const
     put_some(at->to, made, (size_t)strand->size);
 }
 
-#define HAS_STRAND(way, pieces, change) ((unsigned long long)(HEXCONV_STRANDS) >> HEXCONV_WAY_OF_STRAND(way, pieces, change) & 1)
+#define HAS_STRAND(way, pieces, change) ((unsigned long long)(HEXCONV_STRANDS) >> HEXCONV_WAY_OF_STRAND(way, pieces, (change) == ADDED_TO_BYTES ? ADDED : (change)) & 1)
 #define WEAVE(way, count, change)                                                                                       \
     do {                                                                                                                \
         if (!HAS_STRAND(way, count, change)) break;                                                                     \
@@ -188,6 +336,7 @@ static __attribute__((noinline)) void weave_edge(const struct weave *work, const
 #define WEAVE_CHANGED(way)                                              \
     do {                                                                \
         if (change == UNCHANGED) WEAVE_PIECES(way, UNCHANGED);          \
+        else if (change == ADDED && lines->more) WEAVE_PIECES(way, ADDED_TO_BYTES); \
         else if (change == ADDED) WEAVE_PIECES(way, ADDED);             \
         else WEAVE_PIECES(way, TURNED);                                 \
     } while (0)
@@ -286,9 +435,7 @@ static void weave_part(const void *given, size_t first, size_t end) {
 /* All strands of a form, which begin `place` bytes behind it. */
 static int weave(void *user, const void *form, const struct hexconv_woven *how, const struct span *sources, int count, struct span result, const struct hexconv_change_of *changes) {
     const uint8_t *const begin = form;
-    int aligned = is_aligned(result.begin);
-    for (int i = 0; i < count; i++) aligned = aligned && is_aligned(sources[i].begin);
-    const struct weave work = {sources, result, (const struct hexconv_strand *)(const void *)(begin + how->strands), (const uint8_t (*)[VECTOR])(const void *)(begin + how->controls), changes, (size_t)how->count, aligned};
+    const struct weave work = {sources, result, (const struct hexconv_strand *)(const void *)(begin + how->strands), (const uint8_t (*)[VECTOR])(const void *)(begin + how->controls), changes, (size_t)how->count, are_aligned(sources, count, result)};
     size_t turns = 0;
     for (size_t i = 0; i < work.count; i++) turns += turns_of(&work.strands[i]);
     return in_parts(user, weave_part, &work, turns, FEW);
