@@ -365,7 +365,13 @@ def _softmax_form(step: Operation, constants: Constants) -> bytes | None:
     offset = (zero_of(result) << 20) + (1 << 19)
     numbers = (round(2.0**21 / step_size), close, offset, turned_bit(result), int(lowest), int(highest))
     planes = np.stack([part >> bits & 255 for part in (powers, rests) for bits in (0, 8, 16)])
-    return header(SOFTMAX, turned_bit(source), *numbers) + laid_table(planes).tobytes()
+    filled = [int(np.flatnonzero(plane).max(initial=0)) // (CODES // 8) + 1 for plane in planes[:3]]
+    fall = max(at for at, parts in enumerate(PARTS) if all(map(int.__le__, filled, parts)))
+    return header(SOFTMAX, turned_bit(source), *numbers, fall) + laid_table(planes).tobytes()
+
+
+PARTS = ((8, 8, 8), (8, 7, 3), (6, 4, 2), (4, 3, 1))
+"""How many of the eight parts of a table have anything but 0, of each of three bytes: by how fast powers fall."""
 
 
 def _beside(operand: Operand, axis: int) -> int:

@@ -18,7 +18,7 @@ from hexconv.errors import Unsupported
 from hexconv.lower.aligned import CLANG_OPTIONS
 from hexconv.network.arena import Arena, arena_of, lives_of
 from hexconv.network.element_moves import periods_of_step
-from hexconv.network.integer_form import JOINED, MOVED, SUM, VIEW, kind_of_form, way_of_form
+from hexconv.network.integer_form import JOINED, MOVED, SOFTMAX, SUM, VIEW, kind_of_form, way_of_form
 from hexconv.network.pairs import may_lie_over
 from hexconv.network.periods import Periods, functions_of
 from hexconv.network.program_steps import OTHER, Call, Filters, Operation, Program, Resident, Step, Window
@@ -181,12 +181,13 @@ _OPERATOR_FLAGS = (
 
 
 def _used_by(program: Program) -> tuple[str, ...]:
-    """Return the flags that say what a network has: operators, codes, forms, matrices, sums, strands, pools."""
+    """Return the flags that say what a network has: operators, codes, forms, matrices, powers, sums, strands, pools."""
     steps = [step for step in program.steps if isinstance(step, Operation)]
     operands = {operand.dtype for step in steps for operand in (*step.sources, step.result)}
     forms = [program.constants[step.result.integers] for step in steps if step.result.integers]
     kinds = {kind_of_form(form) for form in forms}
-    sums, turns = ({way_of_form(form) for form in forms if kind_of_form(form) == kind} for kind in (SUM, MOVED))
+    ways = ({way_of_form(form) for form in forms if kind_of_form(form) == kind} for kind in (SUM, MOVED, SOFTMAX))
+    sums, turns, falls = ways
     pixels = [prod(step.sources[0].extents[:3]) for step in steps if any(isinstance(how, Filters) for how in step.how)]
     strands = {loop for form in forms if kind_of_form(form) in (VIEW, JOINED) for loop in loops_of_form(form)}
     windows = {(how.kernel[0], how.stride[0]) for step in steps for how in step.how if isinstance(how, Window)}
@@ -195,6 +196,7 @@ def _used_by(program: Program) -> tuple[str, ...]:
         "CODES": [name for dtype, name in _KINDS.items() if dtype in operands] or _KINDS.values(),
         "FORMS": [f"1<<{kind}" for kind in sorted(kinds)],
         "TURNS": ["~0"] if VIEW in kinds else [str(turn) for turn in sorted(turns)],
+        "FALLS": [f"1<<{fall}" for fall in sorted(falls)],
         "SUMS": [f"1<<{way}" for way in sorted(sums)],
         "POOLS": [f"1<<HEXCONV_POOL({rows},{stride})" for rows, stride in sorted(windows) if 2 * rows + stride < 31],
         "STRANDS": [f"1ULL<<{loop}" for loop in sorted(strands | ({HALVES_LOOP} if JOINED in kinds else set()))],

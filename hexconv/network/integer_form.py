@@ -27,7 +27,7 @@ TABLE, REALS, QUANTISED, MOVED, SUM, CHANNELS, GATED, MEAN, VIEW, JOINED, PRODUC
 MENDED_PAIRS, MENDED_LINES, MENDED_TIES = (0, 1, 2), (3, 4), 5
 """The numbers of `enum hexconv_mended`: for no pair, one, and more; for a code of the one operand, and of the other; of
 sums half way between two codes."""
-_PLACES_OF_WAYS = {SUM: 10, MOVED: 1}
+_PLACES_OF_WAYS = {SUM: 10, MOVED: 1, SOFTMAX: 8}
 """Of `way` in `struct hexconv_sum` and `turn` in `struct hexconv_moved`, in words."""
 
 
@@ -42,7 +42,7 @@ def kind_of_form(form: Array) -> int:
 
 
 def way_of_form(form: Array) -> int:
-    """Return which code computes a form of a sum (HEXCONV_WAY_OF_SUM), or of moved bytes (`turn`)."""
+    """Return which code computes a form: of a sum (HEXCONV_WAY_OF_SUM), moved bytes (`turn`), a softmax (`fall`)."""
     place = _PLACES_OF_WAYS[kind_of_form(form)]
     return int(form[4 * place :][:4].view("<i4")[0])
 

@@ -8,7 +8,7 @@
  * several times as long. The others are in plain C there. HEXCONV_CODES says which codes they have; HEXCONV_FORMS which
  * integer forms, by a bit for each; HEXCONV_TURNS which matrices of bytes are turned, by `turn` of struct hexconv_moved; HEXCONV_SUMS which
  * sums, by a bit for each HEXCONV_WAY_OF_SUM; HEXCONV_POOLS which windows of pools, by a bit for each HEXCONV_POOL; HEXCONV_STRANDS
- * which strands, by a bit for each HEXCONV_WAY_OF_STRAND; HEXCONV_PIXELS how many pixels a product of matrices has at most. A program of
+ * which strands, by a bit for each HEXCONV_WAY_OF_STRAND; HEXCONV_FALLS how fast powers fall, by a bit for each enum hexconv_fall; HEXCONV_PIXELS how many pixels a product of matrices has at most. A program of
  * several networks compiles this file itself, before their libraries.
  */
 enum {
@@ -46,6 +46,9 @@ enum { HEXCONV_UNSIGNED = 1, HEXCONV_SIGNED = 2 };
 #endif
 #ifndef HEXCONV_POOLS
 #define HEXCONV_POOLS ~0
+#endif
+#ifndef HEXCONV_FALLS
+#define HEXCONV_FALLS ~0
 #endif
 #ifndef HEXCONV_STRANDS
 #define HEXCONV_STRANDS ~0ULL

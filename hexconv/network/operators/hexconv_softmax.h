@@ -21,8 +21,12 @@ struct words {
     V of[4];
 };
 
-ALWAYS struct words power_of(const struct looked_up *planes, V below) {
-    const W halves = Q6_Wb_vshuffoe_VbVb(look(planes[1], below), look(planes[0], below)), tops = Q6_Wuh_vzxt_Vub(look(planes[2], below));
+/* How many parts of the tables of the three bytes have anything but 0, by how fast powers fall. */
+static const uint8_t PARTS_OF[][3] = {[HEXCONV_SLOW] = {8, 8, 8}, [HEXCONV_QUICK] = {8, 7, 3}, [HEXCONV_QUICKER] = {6, 4, 2}, [HEXCONV_QUICKEST] = {4, 3, 1}};
+
+ALWAYS struct words power_of(enum hexconv_fall fall, const struct looked_up *planes, V below) {
+    const uint8_t *const parts = PARTS_OF[fall];
+    const W halves = Q6_Wb_vshuffoe_VbVb(look_in(parts[1], planes[1], below), look_in(parts[0], planes[0], below)), tops = Q6_Wuh_vzxt_Vub(look_in(parts[2], planes[2], below));
     const W even = Q6_Wh_vshuffoe_VhVh(Q6_V_lo_W(tops), Q6_V_lo_W(halves)), odd = Q6_Wh_vshuffoe_VhVh(Q6_V_hi_W(tops), Q6_V_hi_W(halves));
     return (struct words){{Q6_V_lo_W(even), Q6_V_hi_W(even), Q6_V_lo_W(odd), Q6_V_hi_W(odd)}};
 }
@@ -37,23 +41,25 @@ ALWAYS V one_over(V number) {
     return found;
 }
 
-/* Which of 128 lanes lie below a number: four bits of each word, of four lanes. */
+/* Which of 128 lanes lie below a number: a bit for each. */
 struct below {
-    uint32_t lanes[VECTOR / 4] __attribute__((aligned(128)));
+    uint32_t lanes[4];
 };
 
-ALWAYS struct below below(const struct words *values, int limit) {
-    struct below found;
-    V marks = Q6_V_vzero();
+static __attribute__((noinline)) struct below below(const struct words *values, int limit) {
+    static const uint32_t places[VECTOR / 4] __attribute__((aligned(128))) = {0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28,
+                                                                              0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28};
+    V marks = Q6_V_vzero(); /* four bits of each word, of four lanes */
     UNROLLED for (int k = 0; k < 4; k++)
-        marks = Q6_V_vor_VV(marks, Q6_V_vand_QR(Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(limit), values->of[k]), 1 << (k % 2 * 2 + k / 2)));
-    *(V *)(void *)found.lanes = marks;
-    return found;
+        marks = Q6_V_vor_VV(marks, Q6_V_vand_QR(Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(limit), values->of[k]), 0x01010101 << (k % 2 * 2 + k / 2)));
+    marks = Q6_Vw_vasl_VwVw(Q6_V_vand_VV(marks, Q6_V_vsplat_R(15)), *(const V *)(const void *)places); /* then of eight words */
+    UNROLLED for (int apart = 16; apart >= 4; apart /= 2) marks = Q6_V_vor_VV(marks, Q6_V_vror_VR(marks, apart));
+    return (struct below){{(uint32_t)Q6_R_vextract_VR(marks, 0), (uint32_t)Q6_R_vextract_VR(marks, 32), (uint32_t)Q6_R_vextract_VR(marks, 64), (uint32_t)Q6_R_vextract_VR(marks, 96)}};
 }
 
 #define EACH_BELOW(found, lane)                   \
-    for (size_t word = 0; word < VECTOR / 4; word++) \
-        for (uint32_t left = (found)->lanes[word], lane; left != 0 && (lane = (uint32_t)word * 4 + (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
+    for (size_t word = 0; word < 4; word++)        \
+        for (uint32_t left = (found)->lanes[word], lane; left != 0 && (lane = (uint32_t)word * 32 + (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
 
 static __attribute__((noinline)) void soften_again(const struct softened *work, size_t first, size_t i, const struct below *close, size_t count) {
     EACH_BELOW(close, lane)
@@ -77,21 +83,31 @@ ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *power
     return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes_beside(steps[0], steps[2], steps[1], steps[3]), bytes(form->least)), bytes(form->most));
 }
 
+ALWAYS V least_of_four(const V *words) { return Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(words[0], words[1]), Q6_Vw_vmin_VwVw(words[2], words[3])); }
+
 /* A vector of lines, or less than one, from `at` on. */
-ALWAYS void soften_vector(int is_whole, const struct softened *work, const struct looked_up *planes, size_t at, size_t now) {
+ALWAYS void soften_vector(int is_whole, enum hexconv_fall fall, const struct softened *work, const struct looked_up *planes, size_t at, size_t now) {
     const struct hexconv_softmax *const form = work->form;
     const size_t wide = work->lines.apart, count = work->lines.count;
     const struct span source = span_of(work->source), result = span_of(work->result);
     const V flip = bytes(form->flip), sign = bytes(form->sign), fraction = Q6_V_vsplat_R((1 << POINT) - 1);
     V held[4 * HELD_LINES + 4], nearest[HELD_LINES]; /* what lies behind the lines that are held goes where none is read */
 #define NUMBERS(i) Q6_V_vxor_VV(is_whole ? load(source.begin + at + (i) * wide) : load_some(source, source.begin + at + (i) * wide, now), flip)
-#define POWER(i) power_of(planes, Q6_Vb_vsub_VbVb(largest, NUMBERS(i)))
+#define POWER(i) power_of(fall, planes, Q6_Vb_vsub_VbVb(largest, NUMBERS(i)))
     V largest = Q6_V_vzero();
     for (size_t i = 0; i < count; i++) largest = Q6_Vub_vmax_VubVub(largest, NUMBERS(i));
     struct words by = {{Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero(), Q6_V_vzero()}};
-    _Pragma("clang loop unroll_count(2)") for (size_t i = 0; i < count; i++) {
-        const struct words power = POWER(i);
-        V *const holds = held + 4 * least_of(i, HELD_LINES);
+    size_t first = 0;
+    for (; first + 2 <= count; first += 2) { /* two are made before one is kept, so that they overlap */
+        const struct words powers[2] = {POWER(first), POWER(first + 1)};
+        UNROLLED for (size_t i = 0; i < 2; i++) {
+            V *const holds = held + 4 * least_of(first + i, HELD_LINES);
+            UNROLLED for (int k = 0; k < 4; k++) holds[k] = powers[i].of[k], by.of[k] = Q6_Vw_vadd_VwVw(by.of[k], powers[i].of[k]);
+        }
+    }
+    if (first < count) {
+        const struct words power = POWER(first);
+        V *const holds = held + 4 * least_of(first, HELD_LINES);
         UNROLLED for (int k = 0; k < 4; k++) holds[k] = power.of[k], by.of[k] = Q6_Vw_vadd_VwVw(by.of[k], power.of[k]);
     }
     UNROLLED for (int k = 0; k < 4; k++) {
@@ -106,41 +122,56 @@ ALWAYS void soften_vector(int is_whole, const struct softened *work, const struc
                 UNROLLED for (int k = 0; k < 4; k++) held[4 * line + (size_t)k] = power.of[k];
             }
         V least_near = fraction;
-        _Pragma("clang loop unroll_count(2)") for (size_t line = 0; line < lines; line++) {
-            const V *const holds = held + 4 * line;
-            const struct words power = {{holds[0], holds[1], holds[2], holds[3]}};
-            struct words apart;
-            const V codes = Q6_V_vxor_VV(shares_of(form, &power, &by, &apart), sign);
-            uint8_t *const to = result.begin + at + (begin + line) * wide;
-            if (is_whole) put(to, codes);
-            else put_some(to, codes, now);
-            nearest[line] = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
-            least_near = Q6_Vw_vmin_VwVw(least_near, nearest[line]);
+        for (size_t line = 0; line < lines; line += 2) { /* two are made before one is written, so that they overlap */
+            const size_t next = least_of(line + 1, lines - 1);
+            struct words apart[2];
+            const V codes[2] = {shares_of(form, &(const struct words){{held[4 * line], held[4 * line + 1], held[4 * line + 2], held[4 * line + 3]}}, &by, &apart[0]),
+                                shares_of(form, &(const struct words){{held[4 * next], held[4 * next + 1], held[4 * next + 2], held[4 * next + 3]}}, &by, &apart[1])};
+            UNROLLED for (size_t k = 0; k < 2; k++) {
+                uint8_t *const to = result.begin + at + (begin + (k == 0 ? line : next)) * wide;
+                if (is_whole) put(to, Q6_V_vxor_VV(codes[k], sign));
+                else put_some(to, Q6_V_vxor_VV(codes[k], sign), now);
+                const V least = least_of_four(apart[k].of);
+                nearest[k == 0 ? line : next] = least, least_near = Q6_Vw_vmin_VwVw(least_near, least);
+            }
         }
         if (!is_any_below(least_near, 2 * form->close)) continue;
         for (size_t line = 0; line < lines; line++) {
             struct words apart;
-            if (!is_any_below(nearest[line], 2 * form->close)) continue;
-            const struct words power = POWER(begin + line);
-            (void)shares_of(form, &power, &by, &apart);
-            const struct below close = below(&apart, 2 * form->close);
-            soften_again(work, at, begin + line, &close, now);
+            if (line % 4 == 0 && line + 4 <= lines && !is_any_below(least_of_four(&nearest[line]), 2 * form->close)) line += 3;
+            else if (is_any_below(nearest[line], 2 * form->close)) {
+                const V *const holds = held + 4 * line;
+                const struct words power = {{holds[0], holds[1], holds[2], holds[3]}};
+                (void)shares_of(form, &power, &by, &apart);
+                const struct below close = below(&apart, 2 * form->close);
+                soften_again(work, at, begin + line, &close, now);
+            }
         }
     }
 #undef POWER
 #undef NUMBERS
 }
 
-static void soften_part(const void *given, size_t first, size_t end) {
-    const struct softened *const work = given;
+ALWAYS void soften_units(enum hexconv_fall fall, const struct softened *work, size_t first, size_t end) {
     const struct hexconv_softmax *const form = work->form;
     const size_t wide = work->lines.apart, units = vectors_of(wide), image = work->lines.count * wide;
     const struct looked_up planes[3] = {table_of(form->planes[0]), table_of(form->planes[1]), table_of(form->planes[2])};
     for (size_t unit = first; unit < end; unit++) {
         const size_t number = unit / units, x = (unit - number * units) * VECTOR, at = number * image + x;
-        if (x + VECTOR <= wide) soften_vector(1, work, planes, at, VECTOR);
-        else soften_vector(0, work, planes, at, wide - x);
+        if (x + VECTOR <= wide) soften_vector(1, fall, work, planes, at, VECTOR);
+        else soften_vector(0, fall, work, planes, at, wide - x);
     }
+}
+
+#define HAS_FALL(fall) ((HEXCONV_FALLS) >> (fall) & 1)
+
+static void soften_part(const void *given, size_t first, size_t end) {
+    const struct softened *const work = given;
+    const int fall = work->form->fall;
+    if (HAS_FALL(HEXCONV_SLOW) && fall == HEXCONV_SLOW) soften_units(HEXCONV_SLOW, work, first, end);
+    if (HAS_FALL(HEXCONV_QUICK) && fall == HEXCONV_QUICK) soften_units(HEXCONV_QUICK, work, first, end);
+    if (HAS_FALL(HEXCONV_QUICKER) && fall == HEXCONV_QUICKER) soften_units(HEXCONV_QUICKER, work, first, end);
+    if (HAS_FALL(HEXCONV_QUICKEST) && fall == HEXCONV_QUICKEST) soften_units(HEXCONV_QUICKEST, work, first, end);
 }
 
 ALWAYS V numbers_of_line(const uint8_t *from, size_t count, struct span of, V flip) { return Q6_V_vxor_VV(load_some(of, from, count), flip); }
@@ -165,8 +196,8 @@ static uint64_t sum_of_line(const struct softened *work, const uint8_t *from, V 
     for (size_t i = 0; i < count; i += VECTOR) {
         const size_t now = least_of(count - i, VECTOR);
         const V below = Q6_V_vand_QV(Q6_Q_vsetq2_R((int)now), Q6_Vb_vsub_VbVb(largest, numbers_of_line(from + i, now, of, flip)));
-        tops = Q6_Vw_vadd_VwVw(tops, sum_of_four(power_of(planes, below)));
-        rests = Q6_Vw_vadd_VwVw(rests, sum_of_four(power_of(lower, below)));
+        tops = Q6_Vw_vadd_VwVw(tops, sum_of_four(power_of(HEXCONV_SLOW, planes, below)));
+        rests = Q6_Vw_vadd_VwVw(rests, sum_of_four(power_of(HEXCONV_SLOW, lower, below)));
     }
     return ((sum_of_words(tops) - ((uint64_t)behind << 23)) << 24) + sum_of_words(rests) - ((uint64_t)(vectors * VECTOR) << 23);
 }
@@ -189,9 +220,9 @@ static void table_of_line(const struct softened *work, size_t first, uint64_t su
     all.data = codes;
     for (size_t half = 0; half < CODES; half += VECTOR) {
         struct words apart;
-        const struct words powers = power_of(planes, Q6_V_vor_VV(*(const V *)(const void *)lanes, bytes((int)half)));
+        const struct words powers = power_of(HEXCONV_SLOW, planes, Q6_V_vor_VV(*(const V *)(const void *)lanes, bytes((int)half)));
         *(V *)(void *)(codes + half) = Q6_V_vxor_VV(shares_of(form, &powers, &by, &apart), bytes(form->sign));
-        const V nearest = Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(apart.of[0], apart.of[1]), Q6_Vw_vmin_VwVw(apart.of[2], apart.of[3]));
+        const V nearest = least_of_four(apart.of);
         if (!is_any_below(nearest, 2 * form->close)) continue;
         if (exact == 0) exact = summed_line(work->source, work->powers, work->lines, first).sum;
         const struct below close = below(&apart, 2 * form->close);

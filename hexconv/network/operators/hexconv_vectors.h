@@ -98,16 +98,19 @@ struct looked_up {
 
 ALWAYS struct looked_up table_of(const uint8_t *codes) { return (struct looked_up){load(codes), load(codes + VECTOR)}; }
 
-ALWAYS V look(struct looked_up in, V codes) {
+/* What a table has for codes, of whose eight parts the first ones alone have anything but 0. */
+ALWAYS V look_in(size_t parts, struct looked_up in, V codes) {
     V found = Q6_Vb_vlut32_VbVbI(codes, in.first, 0);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 1);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 2);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 3);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 4);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 5);
-    found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 6);
-    return Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 7);
+    if (parts > 1) found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 1);
+    if (parts > 2) found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 2);
+    if (parts > 3) found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.first, 3);
+    if (parts > 4) found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 4);
+    if (parts > 5) found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 5);
+    if (parts > 6) found = Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 6);
+    return parts > 7 ? Q6_Vb_vlut32or_VbVbVbI(found, codes, in.second, 7) : found;
 }
+
+ALWAYS V look(struct looked_up in, V codes) { return look_in(8, in, codes); }
 
 enum { POINT = 20, CLOSE = 56 }; /* bits behind the point; how many of the last steps lie near the middle between two codes */
 
