@@ -12,6 +12,8 @@ from math import prod
 
 import numpy as np
 
+from hexconv.network.integer_form import SUM, kind_of_form, way_of_form
+from hexconv.network.operator_table import form_of
 from hexconv.network.program_steps import NCHW, NHWC, Along, Constants, Filters, Map, Operand, Operation, View, Window
 from hexconv.run.tensors import Array
 
@@ -95,6 +97,15 @@ BY_WORDS = Issued(simple=2, doubles=1, shifts=1, permutes=2, double_products=4)
 """Multiplied by one number a channel: a product and a narrowing for each of four words."""
 LOOKED_UP = Issued(permutes=1, exchanges=7)
 """A table of 256 codes: eight parts of 32, the first of which is added to nothing."""
+OF_A_PAIR = Issued(simple=3)
+"""Both codes of a sum are compared, and another result is chosen."""
+OF_A_CODE = Issued(simple=6, shifts=1, permutes=2)
+"""Sums that differ where one code is a certain one, for some codes of the other: a bit of 256, looked up as a byte of
+32 and a bit of it, each in one part of a table."""
+OF_TIES = LOOKED_UP.times(4) + Issued(simple=8, doubles=2, shifts=1)
+"""What float32 errs in both codes, and by how much it has to for the next code: four tables, a sum and a choice."""
+MENDED = {1: OF_A_PAIR, 2: OF_A_PAIR.times(4), 3: OF_A_CODE, 4: OF_A_CODE, 5: OF_TIES}
+"""What is mended in sums of which no multipliers give all pairs of codes, by enum hexconv_mended."""
 ON_A_LINE = Issued(simple=3, shifts=2, double_products=2)
 """Codes that change along a line of 16-bit integers: two products, the first of which is shifted, and a sum for each
 half; bytes of neighbours are put together again by any unit. Codes of int8 would be turned as well, and where something
@@ -129,7 +140,10 @@ def _pair(step: Operation, constants: Constants) -> Issued | None:
     if any(each.is_float and each.buffer not in constants for each in (*step.sources, step.result)):
         return None
     loads = sum(each.extents == step.result.extents for each in step.sources)
-    return ((SCALED if loads > 1 else BY_WORDS) + Issued(loads=loads, stores=1)).times(_vectors(step.result))
+    found = (SCALED if loads > 1 else BY_WORDS) + Issued(loads=loads, stores=1)
+    form = np.frombuffer(form_of(step, constants) or b"", np.uint8)
+    mended = way_of_form(form) >> 2 if len(form) and kind_of_form(form) == SUM else 0
+    return (found + MENDED[mended] if mended else found).times(_vectors(step.result))
 
 
 def _max_pool(step: Operation, _: Constants) -> Issued:
