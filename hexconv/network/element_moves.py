@@ -496,7 +496,9 @@ def _other_packets(how: View) -> float:
         times = loops.pop().size if len(loops) > 1 and loops[-1].source_step == 0 and not loops[-1].places else 1
         pieces = loops[-1].size if loops else 1
         each = 3 if times == 1 else 4 + times
-        return (pieces * each + WALK) / (pieces * times * inner.size) if inner.size <= VECTOR_BYTES else 0.0
+        if inner.size > VECTOR_BYTES:
+            return (COPIED * -(-inner.size // VECTOR_BYTES) + 1) / inner.size
+        return (pieces * each + WALK) / (pieces * times * inner.size)
     if len(how.dimensions) < 2 or inner.result_step != 1 or inner.places or how.dimensions[-2].source_step != 1:
         return 3.0
     columns, power = how.dimensions[-2].size, 1 << (inner.size - 1).bit_length()

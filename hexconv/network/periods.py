@@ -21,21 +21,23 @@ from hexconv.run.tensors import Array
 MOST_SOURCES, MOST_PHASES = 8, 2
 MOST_VECTORS, MOST_READ, MOST_PIECES = 16, 32, 8
 """Vectors of a result in a period, and of its sources; pieces of a vector."""
-FEW_VECTORS = 12
+FEW_VECTORS = 15
 """Vectors of a result that are made together, where as many are written in a row."""
 FEW_FOR_A_THREAD = 16
 """Vectors that no other thread is woken for."""
 TOGETHER = 4
 """Vectors that change together."""
-HELD = 14
-"""Constants that stay in registers; another one is kept in memory, like a vector whose register it takes."""
-BUSY = 1.3
-"""How many times the packets of a period of many vectors are taken, where constants fill half of the registers that
-hold them, or predicates all."""
-PREDICATES = 4
-"""Registers of predicates."""
-LOOSE, AROUND, ROW, EDGE_VECTOR = 1.2, 2, 35, 8
-"""How many times the packets that all fits in are taken; packets around a period, of a row, of a vector at an edge."""
+HELD = 26
+"""Constants that stay in registers; another one is read in each period."""
+BUSY, BUSY_CONSTANTS, BUSY_VECTORS = 1.5, 20, 8
+CROWDED, REGISTERS = 2.5, 40
+"""How many times the packets of a period are taken where registers are full: of so many constants and vectors, or of
+more predicates than there are registers; or of more than all registers hold."""
+PREDICATES, HELD_ENDS = 4, 8
+"""Registers of predicates; how many are made anew of registers in each place, where there are more."""
+LOOSE, FULL, AROUND, ROW, WHOLE_ROW, EDGE_VECTOR = 1.2, 1.05, 1.5, 60, 4, 8
+"""How many times the packets are taken that all fits in, or that one unit takes; packets around a period, of a row with
+an edge or without one, of a vector at an edge."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Periods:
         found = 150.0
         for phase in self.phases:
             edge = phase.packets + EDGE_VECTOR * (sum(phase.reach) + self.vectors * self.times) if rest else 0
-            found += self.rows.turns * (ROW + whole * phase.packets + edge)
+            found += self.rows.turns * ((ROW if rest else WHOLE_ROW) + whole * phase.packets + edge)
         return found
 
     @property
@@ -205,12 +207,13 @@ def _rows_of(
     phases = _phases([each for number, each in enumerate(outer) if number != at], count)
     if len(phases) > MOST_PHASES:
         return None
-    aligned = tuple(step % VECTOR_BYTES == 0 for step in (*(rows.steps or (0,) * count), rows.step))
+    row_steps = (*(rows.steps or (0,) * count), rows.step)
+    aligned = tuple(step % VECTOR_BYTES == 0 for step in row_steps)
     if any(place[-1] % VECTOR_BYTES for place in phases):
         aligned = (*aligned[:-1], False)
     made = list[Phase]()
     for *firsts, to in phases:
-        phase = _phase(unit, inner, units, vectors, tuple(firsts), to, ways, again.turns, aligned)
+        phase = _phase(unit, inner, units, vectors, tuple(firsts), to, ways, again.turns, row_steps, aligned)
         if phase is None:
             return None
         made.append(phase)
@@ -242,6 +245,7 @@ def _phase(
     to: int,
     ways: Sequence[str],
     times: int,
+    row_steps: Sequence[int],
     aligned: tuple[bool, ...],
 ) -> Phase | None:
     turn, place = np.divmod(np.arange(units * unit.size), unit.size)
@@ -261,7 +265,7 @@ def _phase(
         results.append(made)
     reach = tuple(max((1 + at for source, at in body.reads if source == each), default=0) for each in range(count))
     period = [units * each for each in inner.steps]
-    text = _text(body, results, ways, times, period, vectors, aligned)
+    text = _text(body, results, ways, times, period, row_steps, vectors, aligned)
     return Phase(to, tuple(begins), reach, text, _packets(body, vectors, ways, times, aligned))
 
 
@@ -363,15 +367,17 @@ def _text(
     ways: Sequence[str],
     times: int,
     steps: Sequence[int],
+    row_steps: Sequence[int],
     vectors: int,
     aligned: tuple[bool, ...],
 ) -> str:
     """Write the parameters and the body of a function of C."""
     read = sorted({source for source, _ in body.reads})
     sources = ", ".join(f"const uint8_t *restrict s{each}" for each in range(MOST_SOURCES))
-    text = [f"({sources}, uint8_t *restrict to, ptrdiff_t apart, const struct source_line *lines, size_t count) {{"]
+    own = "uint8_t *restrict to, ptrdiff_t apart, const struct source_line *lines, size_t rows, size_t count"
+    text = [f"({sources}, {own}) {{"]
     text += [f"(void)s{each};" for each in range(MOST_SOURCES) if each not in read]
-    text += ["(void)lines, (void)apart;"]
+    text += ["(void)lines, (void)apart, (void)rows;"]
     text += [f"const struct source_line l{each} = lines[{each}];" for each in read if ways[each]]
     for value, name in body.constants.items():
         numbers = ",".join(map(str, value))
@@ -379,26 +385,32 @@ def _text(
         text.append(f"const V {name} = *(const V *)(const void *)of_{name};")
     few = len(body.ends) <= PREDICATES
     text += [f"const HVX_VectorPred q{end} = Q6_Q_vsetq_R({end});" for end in body.ends if few]
-    text += [f"int e{end} = {end};" for end in body.ends if not few]
-    walked = ", ".join(f"s{each} += {steps[each]}" for each in read)
-    text.append(f"ROLLED for (; count > 0; count--, {walked}, to += {vectors * VECTOR_BYTES}) {{")
+    text += [f"V e{end} = Q6_V_vand_QR(Q6_Q_vsetq_R({end}), -1);" for end in body.ends if not few]
+    walked = ", ".join(f"s{each} += {row_steps[each]}" for each in read)
+    if any(row_steps):
+        text.append(f"ROLLED for (; rows > 0; rows--, {walked}, to += {row_steps[-1]})")
+    text.append("{")
+    text += [f"const uint8_t *restrict r{each} = s{each};" for each in read]
+    text.append("uint8_t *restrict on = to;")
+    walked = ", ".join(f"r{each} += {steps[each]}" for each in read)
+    text.append(f"ROLLED for (size_t left = count; left > 0; left--, {walked}, on += {vectors * VECTOR_BYTES}) {{")
     if not few:  # predicates that are made where they are needed take fewer packets than such as are kept in memory
-        told = ", ".join(f'"+r"(e{end})' for end in body.ends)
+        told = ", ".join(f'"+v"(e{end})' for end in body.ends)
         text.append(f'__asm__("" : {told});')
-        text += [f"const HVX_VectorPred q{end} = Q6_Q_vsetq_R(e{end});" for end in body.ends]
+        text += [f"const HVX_VectorPred q{end} = Q6_Q_vand_VR(e{end}, -1);" for end in body.ends]
     for source, number in body.reads:
-        text.append(f"V s{source}_{number} = vector_of({int(aligned[source])}, s{source} + {number * VECTOR_BYTES});")
+        text.append(f"V s{source}_{number} = vector_of({int(aligned[source])}, r{source} + {number * VECTOR_BYTES});")
     changed = [each for each in body.reads if ways[each[0]]]
     for at in range(0, len(changed), TOGETHER):
         text += _changed(changed[at : at + TOGETHER], ways)
     text += body.lines
-    text += [f"const V r{at} = {code};" for at, code in enumerate(results)]
+    text += [f"const V made{at} = {code};" for at, code in enumerate(results)]
     for time in range(times):
         text += [
-            f"put_vector({int(aligned[-1])}, to + {time} * apart + {VECTOR_BYTES * at}, r{at});"
+            f"put_vector({int(aligned[-1])}, on + {time} * apart + {VECTOR_BYTES * at}, made{at});"
             for at in range(vectors)
         ]
-    return "\n    ".join(text) + "\n    }\n}\n"
+    return "\n    ".join(text) + "\n    }\n    }\n}\n"
 
 
 def _changed(reads: Sequence[tuple[int, int]], ways: Sequence[str]) -> Iterator[str]:
@@ -419,17 +431,19 @@ def _changed(reads: Sequence[tuple[int, int]], ways: Sequence[str]) -> Iterator[
 
 
 def _packets(body: _Body, vectors: int, ways: Sequence[str], times: int, aligned: tuple[bool, ...]) -> float:
-    loads, stores = len(body.reads) + max(0, 2 * (len(body.constants) - HELD)), vectors * times
+    loads, stores = len(body.reads) + max(0, len(body.constants) - HELD), vectors * times
     changed = sum(bool(ways[source]) for source, _ in body.reads)
     loose = sum(not aligned[source] for source, _ in body.reads) + (0 if aligned[-1] else stores)
-    moves = body.moves + (len(body.ends) if len(body.ends) > PREDICATES else 0)
-    slots = loads + stores + loose + moves + body.simple + 7 * changed
-    units = moves + loose + body.simple + 9 * changed
-    is_full = len(body.constants) > HELD // 2 or len(body.ends) > PREDICATES
-    busy = BUSY if is_full and vectors > HELD // 2 else 1.0
-    return AROUND + busy * LOOSE * max(
-        loads + (0 if aligned[-1] else stores), stores, moves + loose, 2 * changed, slots / 4, units / 4
-    )
+    moves = body.moves
+    made = len(body.ends) if len(body.ends) > PREDICATES else 0
+    loads += max(0, 2 * (made - HELD_ENDS))
+    slots = loads + stores + loose + moves + made + body.simple + 7 * changed
+    units = moves + loose + made + body.simple + 9 * changed
+    of_memory = loads + stores if loose else max(loads, stores)
+    held = len(body.constants) + made
+    is_full = vectors >= BUSY_VECTORS and (len(body.constants) > BUSY_CONSTANTS or made > 0)
+    busy = CROWDED if held > REGISTERS else BUSY if is_full else 1.0
+    return AROUND + busy * max(FULL * max(of_memory, moves + loose, 2 * changed), LOOSE * max(slots, units) / 4)
 
 
 def functions_of(found: Sequence[Periods]) -> str:

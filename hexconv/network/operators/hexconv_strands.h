@@ -107,10 +107,10 @@ struct by_periods {
     struct source_line lines[HEXCONV_PERIOD_SOURCES];
 };
 
-/* Make some periods; 0 if there is no such code. */
-static int make_periods(int code, const uint8_t *const *from, uint8_t *to, ptrdiff_t apart, const struct source_line *lines, size_t count) {
-    (void)from, (void)to, (void)apart, (void)lines, (void)count;
-#define PERIODS(number) case number: if (count > 0) periods_##number(from[0], from[1], from[2], from[3], from[4], from[5], from[6], from[7], to, apart, lines, count); return 1;
+/* Make some periods of rows; 0 if there is no such code. */
+static int make_periods(int code, const uint8_t *const *from, uint8_t *to, ptrdiff_t apart, const struct source_line *lines, size_t rows, size_t count) {
+    (void)from, (void)to, (void)apart, (void)lines, (void)rows, (void)count;
+#define PERIODS(number) case number: if (count > 0) periods_##number(from[0], from[1], from[2], from[3], from[4], from[5], from[6], from[7], to, apart, lines, rows, count); return 1;
     switch (code) { EACH_PERIODS(PERIODS) default: return 0; }
 #undef PERIODS
 }
@@ -132,7 +132,7 @@ static __attribute__((noinline)) void make_edge(const struct by_periods *work, i
             *at = lies < of.end ? load_some(of, lies, (size_t)(of.end - lies)) : Q6_V_vzero();
         }
     }
-    make_periods(how->phase[phase].code, held, (uint8_t *)made, 0, work->lines, 1);
+    make_periods(how->phase[phase].code, held, (uint8_t *)made, 0, work->lines, 1, 1);
     for (int time = 0; time < how->times; time++, to += how->apart)
         for (size_t i = 0; i * VECTOR < size; i++) put_some(to + i * VECTOR, made[i], least_of(size - i * VECTOR, VECTOR));
 }
@@ -148,7 +148,7 @@ static void make_row(const struct by_periods *work, size_t row, int phase, size_
         from[i] = work->sources[i].begin + how->phase[phase].first[i] + (ptrdiff_t)row * how->of[i].row_step + (ptrdiff_t)period * how->of[i].step;
         if (how->phase[phase].reach[i] > 0) whole = whole_pieces(from[i], how->of[i].step, whole, (size_t)how->phase[phase].reach[i] * VECTOR, work->sources[i].end);
     }
-    make_periods(how->phase[phase].code, from, to, how->apart, work->lines, whole);
+    make_periods(how->phase[phase].code, from, to, how->apart, work->lines, 1, whole);
     for (int i = 0; i < how->count; i++) from[i] += (ptrdiff_t)whole * how->of[i].step;
     to += whole * size;
     for (period += whole; period < end; period++, to += size) {
@@ -157,16 +157,35 @@ static void make_row(const struct by_periods *work, size_t row, int phase, size_
     }
 }
 
+/* Whole rows from one on, up to so many, whose periods all lie inside; returns how many these are. */
+static size_t make_rows(const struct by_periods *work, size_t row, int phase, size_t count) {
+    const struct hexconv_periods *const how = work->how;
+    const uint8_t *from[HEXCONV_PERIOD_SOURCES] = {NULL};
+    if (how->each * how->vectors * VECTOR != how->row) return 0;
+    for (int i = 0; i < how->count; i++) {
+        from[i] = work->sources[i].begin + how->phase[phase].first[i] + (ptrdiff_t)row * how->of[i].row_step;
+        const ptrdiff_t reach = (how->each - 1) * how->of[i].step + how->phase[phase].reach[i] * VECTOR;
+        while (count > 0 && from[i] + (ptrdiff_t)(count - 1) * how->of[i].row_step + reach > work->sources[i].end) count--;
+    }
+    make_periods(how->phase[phase].code, from, work->result.begin + how->phase[phase].to + (ptrdiff_t)row * how->row_step, how->apart, work->lines, count, (size_t)how->each);
+    return count;
+}
+
 static void periods_part(const void *given, size_t first, size_t end) {
     const struct by_periods *const work = given;
-    const size_t phases = (size_t)work->how->phases, each = (size_t)work->how->each;
-    const size_t rows = first > 0 ? first / each : 0; /* Hexagon divides in many packets */
-    size_t row = rows > 0 && phases > 1 ? rows / phases : rows, period = first - rows * each;
-    for (size_t phase = rows - row * phases; first < end; period = 0) {
-        const size_t now = least_of(each - period, end - first);
-        make_row(work, row, (int)phase, period, period + now);
-        first += now;
-        if (++phase == phases) phase = 0, row++;
+    const size_t rows = (size_t)work->how->rows, each = (size_t)work->how->each;
+    const size_t before = first > 0 ? first / each : 0, whole = end == each ? 1 : end / each; /* Hexagon divides in many packets */
+    size_t period = first - before * each, row = before, phase = 0;
+    for (; row >= rows; row -= rows) phase++;
+    for (size_t at = before; first < end; period = 0) {
+        const size_t made = period == 0 && at < whole ? make_rows(work, row, (int)phase, least_of(rows - row, whole - at)) : 0;
+        if (made > 0) first += made * each, row += made, at += made;
+        else {
+            const size_t now = least_of(each - period, end - first);
+            make_row(work, row, (int)phase, period, period + now);
+            first += now, row++, at++;
+        }
+        if (row == rows) row = 0, phase++;
     }
 }
 
@@ -181,7 +200,7 @@ static const struct hexconv_periods *periods_of(const void *form, const struct h
     if (how->periods == 0 || !are_aligned(sources, count, result)) return NULL;
     const struct hexconv_periods *const found = (const struct hexconv_periods *)(const void *)((const uint8_t *)form + how->periods);
     for (int i = 0; i < found->phases; i++)
-        if (!make_periods(found->phase[i].code, NULL, NULL, 0, NULL, 0)) return NULL;
+        if (!make_periods(found->phase[i].code, NULL, NULL, 0, NULL, 0, 0)) return NULL;
     return found;
 }
 
