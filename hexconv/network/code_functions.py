@@ -354,7 +354,8 @@ def _softmax_form(step: Operation, constants: Constants) -> bytes | None:
     if source.layout != result.layout or 1 < beside < LEAST_BESIDE:
         return None
     summed = 0 if is_alone else count
-    close = int(np.ceil(((1 + summed) / 16 + 1 / 4) / step_size)) + 8  # 1/4: of float32 and of the reciprocal
+    own = int(np.ceil((1 / 16 + 1 / 4) / step_size)) + 8  # 1/4: of float32 and of the reciprocal
+    close = int(np.ceil(summed / 16 / step_size)) + own
     if close > MOST_CLOSE:
         return None
     fine = np.rint(constants[how.powers].astype(np.float64) * 2.0**47).astype(np.int64)
@@ -367,7 +368,8 @@ def _softmax_form(step: Operation, constants: Constants) -> bytes | None:
     planes = np.stack([part >> bits & 255 for part in (powers, rests) for bits in (0, 8, 16)])
     filled = [int(np.flatnonzero(plane).max(initial=0)) // (CODES // 8) + 1 for plane in planes[:3]]
     fall = max(at for at, parts in enumerate(PARTS) if all(map(int.__le__, filled, parts)))
-    return header(SOFTMAX, turned_bit(source), *numbers, fall) + laid_table(planes).tobytes()
+    numbers += (fall, own + -(-summed // 16) + 1, summed)
+    return header(SOFTMAX, turned_bit(source), *numbers) + laid_table(planes).tobytes()
 
 
 PARTS = ((8, 8, 8), (8, 7, 3), (6, 4, 2), (4, 3, 1))

@@ -179,11 +179,12 @@ struct hexconv_means {
 };
 
 /* Powers by their number of codes below the largest, times 2^23, byte by byte; then what is left of them times 2^47, and 2^23 more. 2^30 over the sum
- * of powers times `multiplier` has 51 bits behind the point of a code, of which fewer than `close` of the last 20 are wrong. */
+ * of powers times `multiplier` has 51 bits behind the point of a code, of which fewer than `close` of the last 20 are wrong: fewer than `fine` and a
+ * sixteenth of `lines` for each code. */
 enum hexconv_fall { HEXCONV_SLOW, HEXCONV_QUICK, HEXCONV_QUICKER, HEXCONV_QUICKEST }; /* by how many of the eight parts of their tables have anything but 0 */
 
 struct hexconv_softmax {
-    int32_t form, flip, multiplier, close, offset, sign, least, most, fall, padding[23];
+    int32_t form, flip, multiplier, close, offset, sign, least, most, fall, fine, lines, padding[21];
     uint8_t planes[6][256]; /* each in the order of a table */
 };
 

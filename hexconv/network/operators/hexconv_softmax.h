@@ -83,6 +83,19 @@ ALWAYS V shares_of(const struct hexconv_softmax *form, const struct words *power
     return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes_beside(steps[0], steps[2], steps[1], steps[3]), bytes(form->least)), bytes(form->most));
 }
 
+/* The same where each share errs by what its size says: what lies below 0 is near the middle. */
+static __attribute__((noinline)) V fine_shares_of(const struct hexconv_softmax *form, const V *powers, const struct words *by, struct words *apart) {
+    const int lines = form->lines | form->lines << 16;
+    V steps[4];
+    UNROLLED for (int k = 0; k < 4; k++) {
+        const V exact = Q6_Vw_vadd_VwVw(product_above(Q6_Vw_vasl_VwR(powers[k], 7), by->of[k]), Q6_V_vsplat_R(form->offset));
+        const V close = Q6_Vw_vadd_VwVw(Q6_Vw_vasr_VwR(Q6_Vw_vmpyi_VwRh(Q6_Vw_vasr_VwR(exact, POINT), lines), 4), Q6_V_vsplat_R(form->fine));
+        steps[k] = Q6_Vw_vadd_VwVw(exact, close);
+        apart->of[k] = Q6_Vw_vsub_VwVw(behind_point(steps[k]), Q6_Vw_vadd_VwVw(close, close));
+    }
+    return Q6_Vub_vmin_VubVub(Q6_Vub_vmax_VubVub(codes_beside(steps[0], steps[2], steps[1], steps[3]), bytes(form->least)), bytes(form->most));
+}
+
 ALWAYS V least_of_four(const V *words) { return Q6_Vw_vmin_VwVw(Q6_Vw_vmin_VwVw(words[0], words[1]), Q6_Vw_vmin_VwVw(words[2], words[3])); }
 
 /* A vector of lines, or less than one, from `at` on. */
@@ -140,10 +153,12 @@ ALWAYS void soften_vector(int is_whole, enum hexconv_fall fall, const struct sof
             struct words apart;
             if (line % 4 == 0 && line + 4 <= lines && !is_any_below(least_of_four(&nearest[line]), 2 * form->close)) line += 3;
             else if (is_any_below(nearest[line], 2 * form->close)) {
-                const V *const holds = held + 4 * line;
-                const struct words power = {{holds[0], holds[1], holds[2], holds[3]}};
-                (void)shares_of(form, &power, &by, &apart);
-                const struct below close = below(&apart, 2 * form->close);
+                const V codes = Q6_V_vxor_VV(fine_shares_of(form, held + 4 * line, &by, &apart), sign);
+                uint8_t *const to = result.begin + at + (begin + line) * wide;
+                if (is_whole) put(to, codes);
+                else put_some(to, codes, now);
+                if (!is_any_below(least_of_four(apart.of), 0)) continue;
+                const struct below close = below(&apart, 0);
                 soften_again(work, at, begin + line, &close, now);
             }
         }
