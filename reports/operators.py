@@ -438,7 +438,7 @@ def rows() -> Iterator[Row]:
         for case in listed
     ]
     for case, (plain, hvx), (_, several) in zip(
-        listed, run_operations(drawn), run_operations(drawn, THREADS), strict=True
+        listed, run_operations(drawn, alone=True), run_operations(drawn, THREADS, alone=True), strict=True
     ):
         step = case.operation
         elements = max(prod(operand.extents) for operand in (*step.sources, step.result))
