@@ -264,24 +264,45 @@ def _viewed(step: Operation, constants: Constants) -> Issued:
 def _moved(places: Array) -> Issued:
     """Instructions that fill a result in order from these places of its sources.
 
-    A vector of the result is filled by its runs, each with a turn of a vector and a choice; or by exchanges of the
-    vectors that it comes from, then by two networks in the vector, which make any order; whichever takes less.
+    Vectors that are alike are made once.
     """
     whole = places[: len(places) // VECTOR_BYTES * VECTOR_BYTES].reshape(-1, VECTOR_BYTES)
     if not len(whole):
         whole = np.pad(places, (0, VECTOR_BYTES - len(places)), mode="edge").reshape(1, -1)
-    vectors = len(places) / VECTOR_BYTES
-    within = np.diff(whole, axis=1) != 1
-    runs = 1 + within.sum() / len(whole)
-    is_turned = (whole - np.arange(VECTOR_BYTES)) % VECTOR_BYTES != 0
-    starts = np.concatenate([np.ones((len(whole), 1), bool), within], 1)
-    turns = (is_turned & starts).sum() / len(whole)
-    from_vectors = np.sort(whole // VECTOR_BYTES, axis=1)
-    read = 1 + (np.diff(from_vectors, axis=1) != 0).sum() / len(whole)
-    loads = Issued(loads=len(np.unique(places // VECTOR_BYTES)), stores=vectors)
-    by_runs = Issued(permutes=turns, simple=runs - 1).times(vectors)
-    by_networks = Issued(permutes=2, exchanges=np.log2(read) / 2).times(vectors)
-    return min((loads + by_runs, loads + by_networks), key=lambda issued: issued.packets)
+    vectors, made, known = len(places) / VECTOR_BYTES, np.unique(whole, axis=0), dict[bytes, Issued]()
+    found = Issued(loads=len(np.unique(places // VECTOR_BYTES)), stores=vectors)
+    for vector in made - made.min(axis=1, keepdims=True) // VECTOR_BYTES * VECTOR_BYTES:
+        if (order := vector.tobytes()) not in known:
+            known[order] = _made(vector)
+        found += known[order].times(vectors / len(whole))
+    return found
+
+
+def _made(places: Array) -> Issued:
+    """Instructions that make a vector of bytes of others, in the way of the fewest.
+
+    Each run is turned and chosen; or the bytes of each source vector are moved by a network, where they rise, or by
+    two, which make any order, and chosen; or, where no two are in the same lane, they are chosen first and moved then.
+    """
+    lanes, windows = np.arange(VECTOR_BYTES), places // VECTOR_BYTES
+    starts = np.concatenate([[True], np.diff(places) != 1])
+    is_turned = (places - lanes) % VECTOR_BYTES != 0
+    read = np.unique(windows)
+    ways = [
+        (int((is_turned & starts).sum()), int(starts.sum()) - 1),
+        (sum(_networks(places[windows == each], lanes[windows == each]) for each in read), len(read) - 1),
+    ]
+    if all(len(np.unique(windows[places % VECTOR_BYTES == lane])) == 1 for lane in np.unique(places % VECTOR_BYTES)):
+        ways.append((_networks(places % VECTOR_BYTES, lanes), len(read) - 1))
+    permutes, simple = min(ways, key=lambda way: (max(way[0], sum(way) / 4), sum(way)))
+    return Issued(permutes=permutes, simple=simple)
+
+
+def _networks(places: Array, lanes: Array) -> int:
+    """How many networks move bytes of a vector to their lanes: none, one if their order stays, or two."""
+    if np.array_equal(places % VECTOR_BYTES, lanes):
+        return 0
+    return 1 if np.all(np.diff(places) > 0) else 2
 
 
 Least = Callable[[Operation, Constants], Issued | None]
