@@ -209,7 +209,7 @@ def _rows_of(
         return None
     row_steps = (*(rows.steps or (0,) * count), rows.step)
     aligned = tuple(step % VECTOR_BYTES == 0 for step in row_steps)
-    if any(place[-1] % VECTOR_BYTES for place in phases):
+    if any(each % VECTOR_BYTES for each in (again.step, *(place[-1] for place in phases))):
         aligned = (*aligned[:-1], False)
     made = list[Phase]()
     for *firsts, to in phases:

@@ -382,21 +382,32 @@ def of_equal_channels(draw: Draw) -> Drawn:
 
 
 def of_blocks(draw: Draw) -> Drawn:
-    """Blocks of some bytes side by side, or a part of each: all vectors lie as before after some of them."""
+    """Blocks of some bytes side by side, a part of each, or each twice: all vectors lie as before after some of them.
+
+    Nearly all at addresses of vectors, at which a network's library has code for such orders alone.
+    """
     size, count = 2 ** int(draw.random.integers(1, 8)), int(draw.random.integers(1, 5))
     blocks = [size * int(draw.random.integers(1, 4)) for _ in range(count)]
-    pixels = 1 + draw.below(min(600, 40_000 // sum(blocks)))
-    if draw.chance(0.7):
+    every = sum(blocks)
+    pixels = 1 + int(draw.random.integers(0, max(40_000 // every, 1)))
+    if draw.chance(0.5):
         like = [draw.operand(f"source{at}", (1, 1, pixels, each)) for at, each in enumerate(blocks)]
-        result = replace(draw.operand("result", (1, 1, pixels, sum(blocks))), scale=max(each.scale for each in like))
+        result = replace(draw.operand("result", (1, 1, pixels, every)), scale=max(each.scale for each in like))
         same = [
             replace(result, buffer=each.buffer, extents=each.extents) if draw.chance(0.4) else each for each in like
         ]
-        return draw.drawn("concat", same, result, Along(3))
-    source, own, first = draw.operand("source", (1, 1, pixels, sum(blocks))), blocks[-1], sum(blocks[:-1])
-    result = replace(source, buffer="result", extents=(1, 1, pixels, own))
-    how = View((Dimension(pixels, sum(blocks), own), Dimension(own, 1, 1)), first)
-    return draw.drawn("view", [source], result, how)
+        made = draw.drawn("concat", same, result, Along(3))
+    else:
+        rows, times = int(draw.random.integers(1, 5)), int(draw.random.integers(1, 4))
+        pixels = max(pixels // rows // times, 1)
+        own, first = (blocks[-1], every - blocks[-1]) if draw.chance(0.5) else (every, 0)
+        row = pixels * times * own
+        nest = ((rows, pixels * every, row * times), (times, 0, row), (pixels, every, times * own), (times, 0, own))
+        loops = tuple(Dimension(*loop) for loop in (*nest, (own, 1, 1)) if loop[0] > 1)
+        source = draw.operand("source", (1, rows, pixels, every))
+        result = replace(source, buffer="result", extents=(1, rows * times, pixels * times, own))
+        made = draw.drawn("view", [source], result, View(loops or (Dimension(1, 1, 1),), first))
+    return replace(made, shift_bytes=0) if draw.chance(0.8) else made
 
 
 def repeated(draw: Draw) -> Drawn:
