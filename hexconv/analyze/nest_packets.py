@@ -13,7 +13,7 @@ times prices. These are the parts of a run:
                   end take some, however short the trip is
     twice         inner loops of two trips that are entered
     twice_short   what the packets of such a trip lack to 8
-    straight_short  what the packets lack to 8 where there is one trip and no loop, each time
+    straight_short  what the packets lack to 8 where runs have one trip, each time; a window of one run has no loop
     apart1..4     in the same trips, runs of the filter after the first, where its blocks don't lie side by side
     tile, run     tiles that are computed, and inner loops that are entered
     sum           vectors of sums that are started and ended
@@ -209,7 +209,7 @@ def _lies_together(planned: PlannedRows) -> bool:
     (planes, together), (first, end) = _planes(planned), tensor.valid_columns
     is_dense = chain.input_layout == PIXELS and planes == 1 and together == chain.input[3] and planned.strips is None
     row_bytes = (end - first) * together * planned.source_bytes
-    return is_dense and planned.convs[0].plane.row_bytes == row_bytes
+    return is_dense and end - first == chain.input[2] and planned.convs[0].plane.row_bytes == row_bytes
 
 
 def _stored_columns(planned: PlannedRows) -> int:

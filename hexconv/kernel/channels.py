@@ -49,6 +49,8 @@ from hexconv.spec.vectors import Array
 
 TURN = 3
 """What it takes to enter the inner loop once more, where the words of a row of taps are several runs."""
+MADE_ONE = range(8, 0, -1)
+"""Trips of an inner loop of one pixel and its window that LLVM makes one of, which takes a packet more than they do."""
 LONG_TRIP = 8
 """The packets of an inner loop's trip from which on its start and its end hide behind the loop's own work."""
 
@@ -302,13 +304,15 @@ class ChannelForm(VectorForm):
         is_whole = pixels == tile_pixels(blocks)
         trips = self.multiplied_steps * conv.passes // 2
         trip = max(pixels * (blocks + in_tile), 2 * blocks, (2 * blocks + pixels) / 2)
-        parts = Parts(tile=1, run=runs, sum=sums, inside=sums * in_tile)
+        if in_tile and pixels == blocks == 1:
+            trip += 1 / next(together for together in MADE_ONE if trips // runs % together == 0)
+        parts = Parts(tile=1, run=runs if trips > 1 else 0, sum=sums, inside=sums * in_tile)
         if is_whole and self.overlaps(blocks, tiles):
             parts["begun"], trips = trip, trips - 1
         parts["within" if in_tile else f"multiply{blocks}"] = trips * trip
         lacking = runs * max(0, LONG_TRIP - trip)
         if trips == runs:
-            parts["straight_short"] = lacking
+            parts["straight_short"] = lacking if trips > 1 else 0  # a window of one trip is no loop in any
         elif trips == 2 * runs:
             parts.add({"twice": runs, "twice_short": lacking})
         else:

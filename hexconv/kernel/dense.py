@@ -50,6 +50,8 @@ MOST_WINDOW = 257
 MOST_SUMS = 16
 """The sums that a tile keeps in registers."""
 HALFWORD_BYTES = 2
+FEW_STEPS = 12
+"""The most words of a window whose rows of taps are no loop."""
 
 
 def window_pixels(blocks: int) -> int:
@@ -102,6 +104,11 @@ class DenseForm(VectorForm):
     def words(self) -> int:
         """Words under a row of a window; the last one may hold bytes that the window doesn't."""
         return ceil(self.window_bytes / WORD_CHANNELS)
+
+    @property
+    def loops_over_rows(self) -> bool:
+        """Whether a tile's rows of taps are a loop."""
+        return self.planes.steps > FEW_STEPS
 
     @property
     def copies(self) -> int:
@@ -246,7 +253,7 @@ class DenseForm(VectorForm):
     def _tile(self, blocks: int, pixels: int) -> Parts:
         """Count the parts of a tile: sums of `blocks` channel blocks by `pixels` pixels."""
         conv, sums = self.conv, blocks * pixels
-        parts = Parts(tile=1, run=conv.spec.kernel[0], sum=sums)
+        parts = Parts(tile=1, run=conv.spec.kernel[0] * self.loops_over_rows, sum=sums)
         parts["of_windows" if blocks > 1 else "of_windows1"] = sums * self.planes.steps / 2
         parts["splat"] = pixels if self.sums_windows else 0
         parts.add(self.leaving(blocks, pixels))

@@ -337,3 +337,38 @@ def test_depthwise_tiles_fill_a_loop_for_rows_made_together_unless_they_go_down(
     assert bool(parts["tap_halved"]) == (channels != 32)
     assert parts["tap_halved"] <= parts["tap"]
     assert not parts["blank_row"]
+
+
+@pytest.mark.parametrize(("channels", "taps"), [(2, 3), (3, 3), (2, 5), (3, 5)])
+def test_rows_of_taps_of_dense_windows_are_runs_where_they_are_a_loop(channels: int, taps: int) -> None:
+    """As TVM lowers it: a window of up to 12 words is straight code."""
+    conv = Conv2d(out_channels=64, kernel=(taps, taps), requantize=HOW)
+    case = Case("dense", Chain(input=(1, 12, 70, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    parts = nest_parts(rows_of_plan(case.chain, case.settled))
+    assert parts["of_windows"] + parts["of_windows1"]
+    is_loop = bool(re.search(r"for row\w* in ", lower_case(case).module.script()))
+    assert parts["run"] == taps * parts["tile"] * is_loop
+    assert is_loop == (taps > 3)
+
+
+@pytest.mark.parametrize(("width", "runs"), [(33, 1), (34, 7)])
+def test_rows_that_end_in_columns_that_nobody_reads_are_copied_one_by_one(width: int, runs: int) -> None:
+    """A stride of 2 leaves the last of 34 columns out, so that rows don't lie one behind the other in memory."""
+    conv = Conv2d(out_channels=32, kernel=(1, 1), stride=(2, 2), requantize=HOW)
+    chain = Chain(input=(1, 7, width, 32), dtype="uint8", conv=(conv,))
+    assert parts_of_stages(rows_of_plan(chain, Plan(kernel="hvx")))["read input"]["line"] == runs
+
+
+@pytest.mark.parametrize(("channels", "runs"), [(8, 0), (16, 1)])
+def test_a_window_of_one_trip_enters_no_loop(channels: int, runs: int) -> None:
+    conv = Conv2d(out_channels=32, requantize=HOW)
+    parts = nest_parts(rows_of_plan(Chain(input=(1, 8, 10, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
+    assert parts["run"] == runs * parts["tile"]
+    assert parts["straight_short"] == 0
+
+
+@pytest.mark.parametrize(("channels", "packets"), [(48, 6 * 2 + 1), (64, 8 * 2 + 1), (80, 10 * 2 + 2)])
+def test_trips_of_one_pixel_and_its_window_end_once_in_so_many_as_llvm_makes_one(channels: int, packets: float) -> None:
+    conv = Conv2d(out_channels=32, filter_zero_point=3, requantize=HOW)
+    chain = Chain(input=(1, 8, 1, channels), dtype="uint8", conv=(conv,))
+    assert nest_parts(rows_of_plan(chain, Plan(kernel="hvx")))["within"] == pytest.approx(8 * packets)

@@ -107,10 +107,6 @@ def _add(one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
     return instructions.instruction("vaddh", one, other)
 
 
-FEW_STEPS = 12
-"""The most words of a window whose rows of taps are no loop."""
-
-
 def emit_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit `count` rows of outputs from row `first` of the step on."""
     emit_one_by_one(block, channels, first, count, _emit_row)
@@ -216,7 +212,7 @@ def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx
     isn't told that `number - number` is 0, and that they are the same in every tile.
     """
     taps = tile.conv.spec.kernel[0]
-    if row.dense.planes.steps > FEW_STEPS:
+    if row.dense.loops_over_rows:
         block.loop("row", trips(taps, tile.blocks), lambda at, tap: _add_row(at, row, tile, left, tap))
         return
     zero = block.bind("zero", (instructions.concealed(number) - number) * VECTOR_BYTES)
