@@ -49,7 +49,7 @@ FEWEST_MACS = 10_000
 DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
 RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
 SEED = 79
-SEEN = (FITTED_SEED, 23, 31, 41, 53, 67, 101, 103, 107, 211)
+SEEN = (FITTED_SEED, 23, 31, 41, 53, 67, 101, 103, 107, 211, 227, 229, 233)
 """Seeds that judge nothing any more: prices were fitted to their draws, or parts were chosen by them."""
 CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1 << 20), ("footprint", 1 << 22))
 """Objectives and limits of the plans that aren't drawn. Latency isn't among them: prices must not choose what runs."""

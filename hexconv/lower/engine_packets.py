@@ -189,6 +189,7 @@ class EngineConv:
         tables: the argument with its bias tables.
         scales: the per-channel values of its requantisation, if there are any.
         converts: VTCM for the tables of one block of channels.
+        has_low_words: whether their low words lie there from the beginning on: those of four exponents never change.
         table: the argument that results are looked up in, if there is one.
     """
 
@@ -196,17 +197,18 @@ class EngineConv:
     tables: tirx.Buffer
     scales: Constants | None
     converts: tirx.Buffer
+    has_low_words: bool
     table: tirx.Buffer | None
 
     @classmethod
-    def of(cls, conv: RowConv, converts: tirx.Buffer) -> "EngineConv":
+    def of(cls, conv: RowConv, converts: tirx.Buffer, has_low_words: bool) -> "EngineConv":
         """Declare the arguments of a conv."""
         words, name = conv.out_blocks * tables_words(conv.spec), numbered(CONVERTS, conv.number)
         tables = tirx.decl_buffer((words,), "int32", name, data_alignment=instructions.BYTES)
         scales = None if is_converted(conv.spec) else scales_of(conv, "global")
         known = (CODES,), conv.chain.dtype, numbered(TABLE, conv.number)
         codes = tirx.decl_buffer(*known, data_alignment=instructions.BYTES) if conv.has_table else None
-        return cls(conv, tables, scales, converts, codes)
+        return cls(conv, tables, scales, converts, has_low_words, codes)
 
     @property
     def constants(self) -> list[tirx.Buffer]:
@@ -281,11 +283,10 @@ class EngineConv:
         if not is_converted(self.conv.spec):
             added = instructions.moved(tirx.BufferLoad(self.tables, [tirx.Ramp(number * size, 1, size)]))
             added = block.bind("added", added, instructions.VECTOR)
-            for place, exponent in enumerate(EXPONENTS):
-                word = instructions.signed(table_word(exponent, WHOLE_SCALE))
-                for half, vector_of in enumerate((instructions.splat(word), added)):
-                    begin = place * TABLE_WORDS + half * CHANNEL_BLOCK
-                    block.store(self.converts, tirx.Ramp(begin, 1, CHANNEL_BLOCK), vector_of)
+            for begin in range(CHANNEL_BLOCK, TABLES_WORDS, TABLE_WORDS):
+                block.store(self.converts, tirx.Ramp(begin, 1, CHANNEL_BLOCK), added)
+            if not self.has_low_words:
+                _store_low_words(block, self.converts)
             return
 
         def vector(at: Block, place: tirx.Expr) -> None:
@@ -402,10 +403,21 @@ def _call(block: Block, name: str, *operands: tirx.Expr) -> None:
     block.run(tirx.call_extern("int32", f"{PREFIX}{name}", *operands))
 
 
+def _store_low_words(block: Block, converts: tirx.Buffer) -> None:
+    """Store the low words of the tables of four exponents."""
+    for place, exponent in enumerate(EXPONENTS):
+        word = instructions.signed(table_word(exponent, WHOLE_SCALE))
+        block.store(converts, tirx.Ramp(place * TABLE_WORDS, 1, CHANNEL_BLOCK), instructions.splat(word))
+
+
 def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
     """Emit what every mark stands for (flat buffers, caches that share memory)."""
     converts = tirx.decl_buffer((TABLES_WORDS,), "int32", CONVERTS, scope=SCOPE, data_alignment=instructions.BYTES)
-    made = {conv.number: EngineConv.of(conv, converts) for conv in convs}
+    has_low_words, ahead = not any(is_converted(conv.spec) for conv in convs), Block()
+    ahead.allocate(converts)
+    if has_low_words:
+        _store_low_words(ahead, converts)
+    made = {conv.number: EngineConv.of(conv, converts, has_low_words) for conv in convs}
     ends, dtype = tensor_extents(convs[0].chain), convs[0].chain.dtype
 
     def emitted(statement: tirx.Evaluate) -> tirx.Stmt:
@@ -430,7 +442,7 @@ def emit_tiles(main: tirx.PrimFunc, convs: Sequence[RowConv]) -> tirx.PrimFunc:
 
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, touched))
     body = tvm_ffi.structural_map(body, (tirx.Evaluate, emitted))
-    body = tirx.SeqStmt([tirx.AllocBuffer(converts), *steps_of(body)])
+    body = tirx.SeqStmt([*steps_of(ahead.statement()), *steps_of(body)])
     own = {conv.table.name: conv.table for conv in made.values() if conv.table is not None}
     arguments = with_constants(main, [conv.constants for conv in made.values()])
     arguments = [own.get(argument.name, argument) for argument in arguments]
