@@ -307,7 +307,8 @@ def read_in_loops(main: tirx.PrimFunc, chain: Chain) -> tirx.PrimFunc:
     tensor, by = tensor_extents(chain)[0], chain.unfolded
     if by is None:
         return main
-    (_, rows, columns, channels), outputs = by.image, range(tensor.logical_columns)
+    (_, rows, columns, channels), valid = by.image, tensor.valid_columns
+    outputs = range(valid[0] - tensor.left, valid[1] - tensor.left)  # no reader needs those that are not stored
 
     def is_held(column: tirx.Expr, tap: int) -> tirx.Expr:
         """Whether a pixel of a stored image holds a column by a tap."""

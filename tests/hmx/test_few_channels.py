@@ -19,6 +19,7 @@ from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.lower.crouton_rows import CroutonRow
 from hexconv.lower.unfolded_rows import EXCHANGES, UnfoldedRows, gathered
+from hexconv.run.host import count
 from hexconv.run.tensors import Array, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.choices import Engine
@@ -54,7 +55,7 @@ def drawn(draw: Seeded) -> Case | None:
                 else draw.one_of((1, 1), (3, 3)),
                 stride=draw.one_of((1, 1), (2, 2), (1, 2), (2, 1), (3, 3))
                 if not number
-                else draw.one_of((1, 1), (2, 2)),
+                else draw.one_of((1, 1), (2, 2), (3, 3)),
                 dilation=draw.one_of((1, 1), (1, 1), (1, 1), (2, 2), (1, 2), (3, 1)) if not number else (1, 1),
                 padding=Padding(**{side: draw.number(0, 4) for side in SIDES}),
                 bias=True,
@@ -121,6 +122,16 @@ def stem(size: int, engine: Engine = "fast", threads: int = 1) -> Case:
     chain = Chain(input=(1, size, size, 3), dtype="uint8", filter_dtype="int8", zero_point=114, conv=(conv,))
     plan = Plan(kernel="hmx", k_split=2, order="h_outer", halo="roll", filters="resident", threads=threads)
     return Case("stem", chain, plan)
+
+
+def test_columns_that_no_later_conv_reads_are_not_counted() -> None:
+    """Of ten columns a conv with a stride of 3 reads nine: those hold 18 columns of 19 in memory, in 17 rows of taps."""
+    before = Conv2d(out_channels=64, stride=(2, 2), padding=Padding(top=1, left=1, right=1), requantize=HOW)
+    behind = Conv2d(out_channels=3, kernel=(2, 3), stride=(3, 3), padding=Padding(bottom=1), requantize=HOW)
+    convs = (replace(before, kernel=(3, 3)), behind)
+    case = Case("unread", Chain(input=(1, 19, 19, 2), dtype="uint8", conv=convs), Plan(kernel="hmx"))
+    assert count(lower_case(case)).traffic_bytes["input"] == 17 * 18 * 2
+    check(case)
 
 
 def test_a_stem_takes_seven_taps_and_the_bytes_of_its_channels() -> None:
