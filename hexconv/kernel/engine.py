@@ -521,10 +521,10 @@ def filter_argument(chain: Chain, index: int) -> Layout:
     32 inputs may have fewer fours. What a filter's zero point takes off is added to every weight, to those as well.
 
     >>> from hexconv.spec import Chain, Conv2d
-    >>> convs = Conv2d(out_channels=24), Conv2d(out_channels=24, kernel=(3, 3), groups=24)
-    >>> chain = Chain(input=(1, 8, 8, 48), dtype="uint8", filter_dtype="int8", conv=convs)
-    >>> [filter_argument(chain, index).physical_shape for index in (0, 1)]
-    [(1, 12, 1, 1, 32, 4), (1, 1, 3, 3, 32)]
+    >>> convs = Conv2d(out_channels=24), Conv2d(out_channels=48, kernel=(3, 3), groups=48)
+    >>> chains = [Chain(input=(1, 8, 8, 48), dtype="uint8", filter_dtype="int8", conv=(conv,)) for conv in convs]
+    >>> [filter_argument(chain, 0).physical_shape for chain in chains]
+    [(1, 12, 1, 1, 32, 4), (2, 1, 3, 3, 32)]
     """
     outputs, inputs, rows, columns = chain.filter_shapes[index]
     shape = outputs, inputs, kernel_copies(chain, index) * rows, columns
