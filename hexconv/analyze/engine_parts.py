@@ -40,8 +40,7 @@ import numpy as np
 from hexconv.analyze.block_grid import BlockAxes, engine_packets_of
 from hexconv.analyze.exact import Integers, ceil_divide
 from hexconv.kernel.cost import Parts
-from hexconv.kernel.engine import EXPONENTS, filter_argument, is_converted
-from hexconv.kernel.layouts import FEW_INPUTS_TAG
+from hexconv.kernel.engine import EXPONENTS, is_converted, is_widened
 from hexconv.kernel.tiles import PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES
 from hexconv.spec.activations import TABLE
 from hexconv.spec.chain import IN_BLOCKS, PIXELS
@@ -225,7 +224,7 @@ def _of_filters(axes: BlockAxes, of_widened: bool) -> Parts:
     """Count the parts of staging filters: of depthwise ones, which HVX widens always, or of the others."""
     resident, found = axes.plans.flags("filters", "resident"), Parts()
     for number in axes.chain.filters:
-        if (filter_argument(axes.chain, number - 1).name == FEW_INPUTS_TAG) != of_widened:
+        if is_widened(axes.chain, number - 1) != of_widened:
             continue
         times = resident * 1 + ~resident * axes.stagings[number]
         found["filter"] = found["filter"] + times * (prod(axes.packed_filter(number - 1)) // VECTOR_BYTES)

@@ -518,7 +518,7 @@ def filter_argument(chain: Chain, index: int) -> Layout:
     """Return the layout of the filter of conv `index` in memory, without the zeros that its cache holds.
 
     A depthwise conv has one weight for an output and a tap, of 32 that the engine multiplies. Of a dense conv, the last
-    32 inputs may have fewer fours. What a filter's zero point takes off is added to every weight, to those as well.
+    32 inputs may have fewer fours. With a zero point a depthwise filter has no zeros: all are less by it.
 
     >>> from hexconv.spec import Chain, Conv2d
     >>> convs = Conv2d(out_channels=24), Conv2d(out_channels=48, kernel=(3, 3), groups=48)
@@ -535,6 +535,11 @@ def filter_argument(chain: Chain, index: int) -> Layout:
     if not conv.is_grouped and 4 * fours(chain, index) == CHANNEL_BLOCK and blocks(inputs, 4) % (CHANNEL_BLOCK // 4):
         return packed(FOURS_TAG, shape)
     return engine_filter(chain, index)
+
+
+def is_widened(chain: Chain, index: int) -> bool:
+    """Whether HVX widens the filter of conv `index`, always: the copy engine would copy it byte by byte."""
+    return filter_argument(chain, index).name == FEW_INPUTS_TAG
 
 
 def fours(chain: Chain, index: int) -> int:

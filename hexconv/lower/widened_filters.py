@@ -17,8 +17,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 
-from hexconv.kernel.engine import FOUR_BYTES, TAP_BYTES, filter_argument
-from hexconv.kernel.layouts import FEW_INPUTS_TAG
+from hexconv.kernel.engine import FOUR_BYTES, TAP_BYTES, is_widened
 from hexconv.lower.hvx import instructions
 from hexconv.lower.hvx.instructions import BYTES, PAIR, VECTOR
 from hexconv.lower.rows_of_pixels import as_part, loop_name, touched, value_stored
@@ -88,12 +87,8 @@ def own_inputs(four: int) -> list[int]:
 
 
 def mark_widened(main: tirx.PrimFunc, chain: Chain) -> tirx.PrimFunc:
-    """Put marks in the place of the loops that widen depthwise filters (no blocks, buffers not yet flat).
-
-    HVX always does: the copy engine would copy byte by byte.
-    """
-    layouts = [filter_argument(chain, number - 1).name for number in chain.filters]
-    depthwise = {number for number, name in zip(chain.filters, layouts, strict=True) if name == FEW_INPUTS_TAG}
+    """Put marks in the place of the loops that widen depthwise filters (no blocks, buffers not yet flat)."""
+    depthwise = [number for number in chain.filters if is_widened(chain, number - 1)]
 
     def visit(loop: tirx.For) -> tirx.Stmt:
         part = read_part(str(loop.annotations.get(PART, "")))

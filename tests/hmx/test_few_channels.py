@@ -125,7 +125,7 @@ def stem(size: int, engine: Engine = "fast", threads: int = 1) -> Case:
 
 
 def test_columns_that_no_later_conv_reads_are_not_counted() -> None:
-    """Of ten columns a conv with a stride of 3 reads nine: those hold 18 columns of 19 in memory, in 17 rows of taps."""
+    """Of ten columns a stride of 3 reads nine: those hold 18 columns of 19 in memory, in 17 rows of taps."""
     before = Conv2d(out_channels=64, stride=(2, 2), padding=Padding(top=1, left=1, right=1), requantize=HOW)
     behind = Conv2d(out_channels=3, kernel=(2, 3), stride=(3, 3), padding=Padding(bottom=1), requantize=HOW)
     convs = (replace(before, kernel=(3, 3)), behind)
